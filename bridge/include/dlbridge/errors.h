@@ -1,0 +1,55 @@
+// Errors of the core: a code with a message, carried by value; nothing here knows Python. The layer that faces the
+// user maps a code to its exception in one place (protocols/common/errors.cpp for Python).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace dlbridge {
+
+enum class ErrorCode : std::uint8_t {
+  kNoProtocol,   // the object speaks none of the four protocols            -> TypeError
+  kWrongType,    // an argument or a field has the wrong type               -> TypeError
+  kRefused,      // an exchange the specification says to refuse            -> BufferError
+  kCopyRefused,  // refused only because copying was forbidden              -> BufferError and ValueError
+  kMalformed,    // data that breaks the protocol, or a bad argument value  -> ValueError
+  kOverflow,     // shape or strides that leave the address space           -> OverflowError
+  kOutOfMemory,  //                                                         -> MemoryError
+  kCuda,         // the CUDA driver reported an error                       -> RuntimeError
+};
+
+struct Issue {
+  ErrorCode code;
+  std::string message;  // what was got; which rule; what to do. The caller puts the operation before it.
+};
+
+// Null on success, so that the hot path pays one test. [[nodiscard]]: an ignored failure does not compile.
+class [[nodiscard]] Status {
+ public:
+  Status() noexcept = default;
+  Status(ErrorCode code, std::string message) : issue_(new Issue{code, std::move(message)}) {}
+
+  bool ok() const noexcept { return issue_ == nullptr; }
+  const Issue& issue() const noexcept { return *issue_; }
+  ErrorCode code() const noexcept { return issue_->code; }
+  const std::string& message() const noexcept { return issue_->message; }
+
+ private:
+  std::unique_ptr<Issue> issue_;
+};
+
+inline Status refused(std::string message) { return {ErrorCode::kRefused, std::move(message)}; }
+inline Status malformed(std::string message) { return {ErrorCode::kMalformed, std::move(message)}; }
+inline Status overflow(std::string message) { return {ErrorCode::kOverflow, std::move(message)}; }
+
+}  // namespace dlbridge
+
+// Returns the failure of `expression` to the caller.
+#define DLBRIDGE_TRY(expression)                             \
+  do {                                                       \
+    if (::dlbridge::Status dlbridge_status = (expression);   \
+        !dlbridge_status.ok()) [[unlikely]]                  \
+      return dlbridge_status;                                \
+  } while (false)

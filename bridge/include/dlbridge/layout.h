@@ -1,0 +1,67 @@
+// Layout arithmetic on validated descriptors: contiguity, extents in memory, overlap. Strides are in elements.
+#pragma once
+
+#include <cstdint>
+
+#include "dlbridge/tensor.h"
+
+namespace dlbridge {
+
+// Axes of extent 0 or 1 never matter: their stride is never used (DLPack; NumPy's relaxed strides).
+inline bool is_c_contiguous(const DLTensor& t) noexcept {
+  std::int64_t expected = 1;
+  for (std::int32_t i = t.ndim - 1; i >= 0; --i) {
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
+    expected *= t.shape[i];
+  }
+  return true;
+}
+
+inline bool is_f_contiguous(const DLTensor& t) noexcept {
+  std::int64_t expected = 1;
+  for (std::int32_t i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
+    expected *= t.shape[i];
+  }
+  return true;
+}
+
+inline bool has_negative_stride(const DLTensor& t) noexcept {
+  for (std::int32_t i = 0; i < t.ndim; ++i)
+    if (t.shape[i] > 1 && t.strides[i] < 0) return true;
+  return false;
+}
+
+// True where one element is reached by two indices along one axis (a broadcast): writing through it is a trap.
+inline bool has_zero_stride(const DLTensor& t) noexcept {
+  for (std::int32_t i = 0; i < t.ndim; ++i)
+    if (t.shape[i] > 1 && t.strides[i] == 0) return true;
+  return false;
+}
+
+// First and one-past-last element index that the tensor touches, relative to `data`; {0, 0} when empty.
+struct ElementSpan {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+inline ElementSpan element_span(const DLTensor& t) noexcept {
+  ElementSpan span{0, 1};
+  for (std::int32_t i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] == 0) return {0, 0};
+    const std::int64_t reach = (t.shape[i] - 1) * t.strides[i];
+    (reach < 0 ? span.low : span.high) += reach;
+  }
+  return span;
+}
+
+inline void fill_c_strides(DLTensor& t) noexcept {
+  std::int64_t stride = 1;
+  for (std::int32_t i = t.ndim - 1; i >= 0; --i) {
+    t.strides[i] = stride;
+    stride *= t.shape[i] > 1 ? t.shape[i] : 1;
+  }
+}
+
+}  // namespace dlbridge

@@ -1,0 +1,123 @@
+// The one place where a shape, strides and a pointer from outside become a descriptor. Nothing behind it checks again.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include "dlbridge/errors.h"
+#include "dlbridge/layout.h"
+#include "dlbridge/tensor.h"
+
+namespace dlbridge {
+
+enum class StrideUnit : std::uint8_t { kElements, kBytes };
+
+namespace detail {
+inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_string(axis); }
+
+[[gnu::cold]] inline Status bad_ndim(std::int64_t ndim) {
+  return malformed("ndim is " + std::to_string(ndim) + "; it must be between 0 and " + std::to_string(kMaxDims) +
+                   ". The producer's struct is damaged, or reshape to fewer dimensions first");
+}
+[[gnu::cold]] inline Status bad_extent(std::int64_t axis, std::int64_t extent) {
+  return malformed("the extent of " + axis_text(axis) + " is " + std::to_string(extent) +
+                   "; extents must not be negative. The producer's shape is damaged");
+}
+[[gnu::cold]] inline Status bad_byte_stride(std::int64_t axis, std::int64_t stride, std::int64_t itemsize) {
+  return refused("the stride of " + axis_text(axis) + " is " + std::to_string(stride) +
+                 " bytes, no multiple of the itemsize " + std::to_string(itemsize) +
+                 "; DLPack counts strides in elements. Copy to a dense array first");
+}
+[[gnu::cold]] inline Status size_overflow() {
+  return overflow("the product of the shape (or the bytes it needs) does not fit in 63 bits; no such array can exist. "
+                  "The producer's shape is damaged");
+}
+[[gnu::cold]] inline Status reach_overflow(std::int64_t axis) {
+  return overflow("stride times extent of " + axis_text(axis) +
+                  " leaves the 63-bit address space; no such array can exist. The producer's strides are damaged");
+}
+[[gnu::cold]] inline Status null_data() {
+  return malformed("the data pointer is null and the array is not empty; only an array of size 0 may have none. "
+                   "The producer's struct is damaged, or its memory was freed");
+}
+}  // namespace detail
+
+// Fills t's shape, strides (to elements) and size from what a producer gave; t.dl.dtype and t.dl.data are set already.
+// `strides` may be null: row-major. Strides of axes with extent <= 1 are never used, so an odd one there is replaced,
+// not refused. Nothing of the producer's is modified.
+inline Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides,
+                           StrideUnit unit) {
+  if (ndim < 0 || ndim > kMaxDims) [[unlikely]] return detail::bad_ndim(ndim);
+  t.reserve_dims(static_cast<std::int32_t>(ndim));
+  const std::int64_t itemsize = t.itemsize();
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(itemsize));
+  std::int64_t dense = 1;  // product of the extents, zeros counted as one: the row-major stride
+  std::int64_t reach = 0;  // elements between the lowest and the highest one touched
+  bool empty = false;
+  std::int64_t overflowing_axis = -1;
+  for (std::int64_t i = ndim - 1; i >= 0; --i) {
+    const std::int64_t extent = shape[i];
+    if (extent < 0) [[unlikely]] return detail::bad_extent(i, extent);
+    std::int64_t stride = dense;
+    if (strides != nullptr) {
+      stride = strides[i];
+      if (unit == StrideUnit::kBytes) {
+        if ((stride & (itemsize - 1)) == 0) [[likely]] {
+          stride >>= shift;
+        } else if (extent <= 1) {
+          stride = dense;
+        } else {
+          return detail::bad_byte_stride(i, stride, itemsize);
+        }
+      }
+    }
+    t.dl.shape[i] = extent;
+    t.dl.strides[i] = stride;
+    if (extent > 1) {
+      const auto magnitude = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+      std::int64_t axis_reach;
+      if (__builtin_mul_overflow(magnitude, extent - 1, &axis_reach) ||
+          __builtin_add_overflow(reach, axis_reach, &reach)) [[unlikely]] {
+        overflowing_axis = i;
+        reach = 0;
+      }
+      if (__builtin_mul_overflow(dense, extent, &dense)) [[unlikely]] return detail::size_overflow();
+    } else if (extent == 0) {
+      empty = true;
+    }
+  }
+  std::int64_t bytes;
+  if (__builtin_mul_overflow(dense, itemsize, &bytes)) [[unlikely]] return detail::size_overflow();
+  if (empty) [[unlikely]] {
+    t.size = 0;
+    t.dl.data = nullptr;  // DLPack: a tensor of size zero has a null data pointer
+    return {};
+  }
+  if (overflowing_axis >= 0) [[unlikely]] return detail::reach_overflow(overflowing_axis);
+  if (__builtin_mul_overflow(reach + 1, itemsize, &bytes)) [[unlikely]] return detail::reach_overflow(0);
+  t.size = dense;
+  if (t.dl.data == nullptr) [[unlikely]] return detail::null_data();
+  return {};
+}
+
+// The alignment that loads of one element need: that of its scalar component.
+constexpr std::uintptr_t alignment_of(DLDataType dtype) noexcept {
+  const std::int64_t itemsize = itemsize_bytes(dtype);
+  return static_cast<std::uintptr_t>(dtype.code == kDLComplex ? itemsize / 2 : itemsize);
+}
+
+inline bool is_aligned(const Tensor& t) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(t.dl.data) & (alignment_of(t.dl.dtype) - 1)) == 0;
+}
+
+namespace detail {
+consteval bool itemsizes_are_powers_of_two() {
+  for (const DTypeInfo& d : kDTypes)
+    if (!std::has_single_bit(static_cast<unsigned>(d.itemsize))) return false;
+  return true;
+}
+static_assert(itemsizes_are_powers_of_two(), "build_layout divides by the itemsize with a shift");
+}  // namespace detail
+
+}  // namespace dlbridge
