@@ -1,0 +1,65 @@
+// __array_struct__: the same array without a dictionary, as a C struct in a capsule with no name.
+#include <string>
+
+#include "dlbridge/validate.h"
+#include "protocols/array_interface/array_interface.h"
+#include "protocols/array_interface/array_struct.h"
+#include "protocols/array_interface/typestr.h"
+#include "protocols/common/errors.h"
+
+namespace dlbridge::array_interface {
+
+namespace {
+
+constexpr char kOperation[] = "asdlpack()";
+
+// The capsule owns the struct's shape and strides; it is held with the object, as the documentation asks.
+void release_capsule(void* context) noexcept {
+  py::ErrorGuard guard;
+  Py_DECREF(static_cast<PyObject*>(context));
+}
+
+Status decode(const ArrayStruct& array, Tensor& tensor) {
+  if (array.two != 2)
+    return malformed("the field 'two' is " + std::to_string(array.two) + ", not 2: the capsule holds another struct");
+  if (array.itemsize <= 0) return malformed("itemsize is " + std::to_string(array.itemsize));
+  const char order = (array.flags & kStructNotSwapped) != 0 ? (kLittleEndian ? '<' : '>') : (kLittleEndian ? '>' : '<');
+  const DTypeInfo* dtype = nullptr;
+  DLBRIDGE_TRY(parse_typestr(std::string{order, array.typekind} + std::to_string(array.itemsize), dtype));
+  if (array.nd > 0 && array.nd <= kMaxDims && array.shape == nullptr) return malformed("shape is null with nd > 0");
+  tensor.dl.dtype = to_dl(dtype->id);
+  tensor.dl.device = {kDLCPU, 0};
+  tensor.dl.data = array.data;
+  if ((array.flags & kStructWriteable) == 0) tensor.flags |= kFlagReadOnly;
+  return build_layout(tensor, array.nd, reinterpret_cast<const std::int64_t*>(array.shape),
+                      reinterpret_cast<const std::int64_t*>(array.strides), StrideUnit::kBytes);
+}
+
+}  // namespace
+
+Read read_struct(PyObject* object, py::TensorObject* self) {
+  py::Ref capsule(PyObject_GetAttr(object, py::names.array_struct));
+  if (!capsule) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Read::kFailed;
+    PyErr_Clear();
+    return Read::kAbsent;
+  }
+  if (!PyCapsule_CheckExact(capsule.get()) || PyCapsule_GetName(capsule.get()) != nullptr) {
+    PyErr_Clear();
+    py::raise(kOperation, ErrorCode::kWrongType,
+              "__array_struct__ of " + py::type_name(object) + " is no capsule with the name NULL (array interface)");
+    return Read::kFailed;
+  }
+  const auto* array = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.get(), nullptr));
+  if (array == nullptr) return Read::kFailed;
+  if (const Status status = decode(*array, self->tensor); !status.ok()) {
+    py::raise(kOperation, status.code(), "__array_struct__: " + status.message());
+    return Read::kFailed;
+  }
+  self->tensor.owner = Owner(capsule.release(), release_capsule);
+  Py_INCREF(object);
+  self->source = object;
+  return Read::kDone;
+}
+
+}  // namespace dlbridge::array_interface

@@ -1,0 +1,32 @@
+// Copies between devices as Python code sees them: other threads run meanwhile.
+#pragma once
+
+#include "dlbridge/device_copy.h"
+#include "protocols/common/python.h"
+
+namespace dlbridge::py {
+
+class GilRelease {
+ public:
+  GilRelease() noexcept : state_(PyEval_SaveThread()) {}
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() { PyEval_RestoreThread(state_); }
+
+ private:
+  PyThreadState* state_;
+};
+
+// Copies are made in ordinary host or device memory: a copy of pinned memory is not pinned.
+inline DLDevice plain_memory_of(DLDevice device) noexcept {
+  if (is_host(device)) return {kDLCPU, 0};
+  return is_cuda(device) ? DLDevice{kDLCUDA, device.device_id} : device;
+}
+
+// cuda::copy_to_device() with the GIL released. The caller holds a reference that keeps `source` as it is.
+inline Status copy_without_gil(const Tensor& source, DLDevice target, StreamHandle stream, Tensor& out) {
+  GilRelease released;
+  return cuda::copy_to_device(source, plain_memory_of(target), stream, out);
+}
+
+}  // namespace dlbridge::py

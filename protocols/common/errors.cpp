@@ -1,0 +1,101 @@
+#include "protocols/common/errors.h"
+
+#include <exception>
+#include <new>
+
+namespace dlbridge::py {
+
+Exceptions exceptions;
+
+namespace {
+
+PyObject* class_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNoProtocol: return exceptions.protocol;
+    case ErrorCode::kWrongType: return PyExc_TypeError;
+    case ErrorCode::kRefused: return exceptions.exchange;
+    case ErrorCode::kCopyRefused: return exceptions.copy;
+    case ErrorCode::kMalformed: return exceptions.data;
+    case ErrorCode::kOverflow: return PyExc_OverflowError;
+    case ErrorCode::kOutOfMemory: return PyExc_MemoryError;
+    case ErrorCode::kCuda: return exceptions.cuda;
+  }
+  return PyExc_SystemError;
+}
+
+bool add_exception(PyObject* module, PyObject*& slot, const char* name, const char* doc, PyObject* bases) {
+  const std::string qualified = std::string("dlbridge.") + name;
+  slot = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases, nullptr);
+  return slot != nullptr && PyModule_AddObjectRef(module, name, slot) == 0;
+}
+
+}  // namespace
+
+bool init_exceptions(PyObject* module) {
+  if (!add_exception(module, exceptions.exchange, "ExchangeError",
+                     "An exchange that a specification says to refuse. A BufferError, as the array API asks.",
+                     PyExc_BufferError))
+    return false;
+  // The array API names BufferError in one place and ValueError in another for a copy that was forbidden.
+  const Ref bases(PyTuple_Pack(2, exceptions.exchange, PyExc_ValueError));
+  return bases &&
+         add_exception(module, exceptions.copy, "CopyError",
+                       "The exchange needs a copy and copy=False forbids it. A BufferError and a ValueError.",
+                       bases.get()) &&
+         add_exception(module, exceptions.protocol, "ProtocolError",
+                       "The object speaks none of the four protocols. A TypeError.", PyExc_TypeError) &&
+         add_exception(module, exceptions.data, "DataError",
+                       "Data that breaks its protocol, or an argument with a bad value. A ValueError.",
+                       PyExc_ValueError) &&
+         add_exception(module, exceptions.cuda, "CudaError", "The CUDA driver reported an error. A RuntimeError.",
+                       PyExc_RuntimeError);
+}
+
+void raise(const char* operation, ErrorCode code, const std::string& message) {
+  PyErr_Format(class_for(code), "%s: %s", operation, message.c_str());
+}
+
+void raise(const char* operation, const Issue& issue) { raise(operation, issue.code, issue.message); }
+
+void raise_current_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_SystemError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "dlbridge: unknown C++ exception");
+  }
+}
+
+std::string take_error_text() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref keep_type(type), keep_value(value), keep_traceback(traceback);
+  if (!keep_value) return "unknown error";
+  std::string text = Py_TYPE(value)->tp_name;
+  if (const Ref message(PyObject_Str(value)); message) {
+    if (const char* utf8 = PyUnicode_AsUTF8(message.get())) text += std::string(": ") + utf8;
+  }
+  PyErr_Clear();
+  return text;
+}
+
+std::string type_name(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  const Ref module(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+  const Ref name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__qualname__"));
+  PyErr_Clear();
+  std::string text;
+  if (module && PyUnicode_Check(module.get())) {
+    if (const char* utf8 = PyUnicode_AsUTF8(module.get()); utf8 != nullptr && std::string_view(utf8) != "builtins")
+      text = std::string(utf8) + ".";
+  }
+  const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text + (utf8 != nullptr ? utf8 : type->tp_name);
+}
+
+}  // namespace dlbridge::py

@@ -1,0 +1,33 @@
+// Issue -> Python exception: the one place where a code of the core becomes an exception class.
+#pragma once
+
+#include "dlbridge/errors.h"
+#include "protocols/common/python.h"
+
+namespace dlbridge::py {
+
+// Made at module initialisation; each subclasses the built-in exception that the array API names.
+struct Exceptions {
+  PyObject* exchange;  // ExchangeError(BufferError)
+  PyObject* copy;      // CopyError(ExchangeError, ValueError)
+  PyObject* protocol;  // ProtocolError(TypeError)
+  PyObject* data;      // DataError(ValueError)
+  PyObject* cuda;      // CudaError(RuntimeError)
+};
+extern Exceptions exceptions;
+bool init_exceptions(PyObject* module);
+
+// Sets the exception for `issue`, as "<operation>: <message>".
+[[gnu::cold]] void raise(const char* operation, const Issue& issue);
+[[gnu::cold]] void raise(const char* operation, ErrorCode code, const std::string& message);
+
+// Turns a C++ exception in flight into a Python one; for the catch (...) of every C slot.
+[[gnu::cold]] void raise_current_exception() noexcept;
+
+// The pending exception as "TypeName: text", and clears it. For messages that gather several refusals.
+std::string take_error_text();
+
+// The class's name, for messages: "torch.Tensor", "bytes".
+std::string type_name(PyObject* object);
+
+}  // namespace dlbridge::py

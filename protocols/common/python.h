@@ -1,0 +1,92 @@
+// What every file that speaks to CPython needs: an owned reference, interned names, the state of the interpreter.
+// All functions here need the GIL unless they say otherwise.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+namespace dlbridge::py {
+
+// Owns one reference. Null is allowed and means "a Python error is set" where a function returns it.
+class Ref {
+ public:
+  Ref() noexcept = default;
+  explicit Ref(PyObject* stolen) noexcept : object_(stolen) {}
+  static Ref borrow(PyObject* object) noexcept {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    if (this != &other) {
+      PyObject* old = std::exchange(object_, std::exchange(other.object_, nullptr));
+      Py_XDECREF(old);
+    }
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_XDECREF(object_); }
+
+  PyObject* get() const noexcept { return object_; }
+  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// Interned strings, small constants and prebuilt keyword tuples, made once at module initialisation.
+struct Names {
+  PyObject* dlpack;                     // "__dlpack__"
+  PyObject* dlpack_device;              // "__dlpack_device__"
+  PyObject* dlpack_c_exchange_api;      // "__dlpack_c_exchange_api__"
+  PyObject* array_interface;            // "__array_interface__"
+  PyObject* array_struct;               // "__array_struct__"
+  PyObject* cuda_array_interface;       // "__cuda_array_interface__"
+  PyObject* cuda_stream;                // "__cuda_stream__"
+  PyObject *shape, *typestr, *data, *strides, *version, *stream, *mask, *descr, *offset;
+  PyObject *max_version, *dl_device, *copy, *protocol, *device, *to;
+  PyObject *requires_grad, *is_conj, *is_neg;
+  PyObject* max_version_value;          // (1, 3)
+  PyObject* kw_max_version;             // ("max_version",)
+  PyObject* kw_stream;                  // ("stream",)
+  PyObject* kw_stream_max_version;      // ("stream", "max_version")
+  PyObject* kw_max_version_dl_device_copy;  // ("max_version", "dl_device", "copy")
+  PyObject* host_device;                // (1, 0): __dlpack_device__ of ordinary memory
+  PyObject* empty_tuple;
+};
+extern Names names;
+bool init_names();  // false with a Python error set
+
+// False once the interpreter is going or gone: then no reference may be touched and no deleter of a Python object's
+// may run; what is left is the process's to free. Callable from any thread, without the GIL.
+inline bool interpreter_alive() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() && !Py_IsFinalizing();
+#else
+  return Py_IsInitialized() && !_Py_IsFinalizing();
+#endif
+}
+
+// Holds a pending exception aside while foreign code (a deleter, a release function) runs.
+class ErrorGuard {
+ public:
+  ErrorGuard() noexcept {
+    if (PyErr_Occurred() != nullptr) [[unlikely]] PyErr_Fetch(&type_, &value_, &traceback_);
+  }
+  ErrorGuard(const ErrorGuard&) = delete;
+  ErrorGuard& operator=(const ErrorGuard&) = delete;
+  ~ErrorGuard() {
+    if (type_ != nullptr) [[unlikely]] PyErr_Restore(type_, value_, traceback_);
+  }
+
+ private:
+  PyObject* type_ = nullptr;
+  PyObject* value_ = nullptr;
+  PyObject* traceback_ = nullptr;
+};
+
+}  // namespace dlbridge::py

@@ -1,0 +1,120 @@
+// The Python object around one descriptor: what every reader fills and every exporter takes.
+#pragma once
+
+#include <new>
+
+#include "dlbridge/tensor.h"
+#include "protocols/common/python.h"
+
+namespace dlbridge::py {
+
+enum class Protocol : std::uint8_t { kNone, kDLPack, kArrayInterface, kCudaArrayInterface, kBuffer };
+inline constexpr const char* kProtocolNames[] = {"none", "dlpack", "array_interface", "cuda_array_interface", "buffer"};
+
+// Two things may keep the memory alive: tensor.owner (a Py_buffer, a managed tensor, memory of our own) and
+// `source`, the object that was passed in. Both are released once, under the GIL, when the object dies.
+struct TensorHead {  // standard layout, for offsetof
+  PyObject_HEAD
+  PyObject* source;    // t.owner; null for a copy that dlbridge made or a bare capsule
+  PyObject* weakrefs;
+};
+struct TensorObject : TensorHead {
+  Protocol protocol;
+  Tensor tensor;
+  Py_buffer view;      // storage for the buffer reader's hold; valid while tensor.owner releases it
+};
+
+struct TensorTypes {
+  PyTypeObject* base;  // dlbridge.Tensor: devices that only DLPack reaches
+  PyTypeObject* host;  // dlbridge.HostTensor: also buffer, __array_interface__, __array_struct__
+  PyTypeObject* cuda;  // dlbridge.CudaTensor: also __cuda_array_interface__
+};
+extern TensorTypes tensor_types;
+
+// Live objects, for leak tests. Guarded by the GIL.
+struct LiveCounts {
+  Py_ssize_t tensors = 0;
+  Py_ssize_t exports = 0;
+};
+extern LiveCounts live;
+
+// Dead objects of the three exact types, kept for the next call: the small case allocates nothing. The GIL guards it.
+class TensorFreelist {
+ public:
+  TensorObject* pop() noexcept { return count_ > 0 ? items_[--count_] : nullptr; }
+  bool push(TensorObject* object) noexcept {
+    if (count_ == kCapacity) return false;
+    items_[count_++] = object;
+    return true;
+  }
+
+ private:
+  static constexpr int kCapacity = 128;
+  TensorObject* items_[kCapacity];
+  int count_ = 0;
+};
+extern TensorFreelist tensor_freelist;
+
+inline bool is_tensor(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == tensor_types.host || type == tensor_types.cuda || PyType_IsSubtype(type, tensor_types.base);
+}
+inline TensorObject* as_tensor(PyObject* object) noexcept { return reinterpret_cast<TensorObject*>(object); }
+inline PyObject* as_object(TensorObject* tensor) noexcept { return reinterpret_cast<PyObject*>(tensor); }
+
+// A new object with an empty descriptor, not yet tracked by the collector. Null with MemoryError set.
+inline TensorObject* begin_tensor(Protocol protocol) noexcept {
+  TensorObject* self = tensor_freelist.pop();
+  if (self != nullptr) [[likely]] {
+    PyObject_Init(as_object(self), tensor_types.host);
+  } else {
+    self = PyObject_GC_New(TensorObject, tensor_types.host);
+    if (self == nullptr) return nullptr;
+  }
+  new (&self->tensor) Tensor();
+  self->source = nullptr;
+  self->weakrefs = nullptr;
+  self->protocol = protocol;
+  ++live.tensors;
+  return self;
+}
+
+inline PyTypeObject* type_for(DLDevice device) noexcept {
+  if (is_host(device)) [[likely]] return tensor_types.host;
+  return is_cuda(device) ? tensor_types.cuda : tensor_types.base;
+}
+
+// The last step of every reader: picks the type that the device allows and shows the object to the collector.
+inline TensorObject* commit_tensor(TensorObject* self) noexcept {
+  PyTypeObject* type = type_for(self->tensor.dl.device);
+  if (type != tensor_types.host) [[unlikely]] {
+    Py_INCREF(type);
+    Py_SET_TYPE(as_object(self), type);
+    Py_DECREF(tensor_types.host);
+  }
+  PyObject_GC_Track(self);
+  return self;
+}
+
+// Drops an object that commit_tensor() has not seen.
+inline void abandon_tensor(TensorObject* self) noexcept {
+  ErrorGuard guard;
+  self->tensor.~Tensor();
+  Py_CLEAR(self->source);
+  --live.tensors;
+  PyTypeObject* type = Py_TYPE(as_object(self));
+  if (!tensor_freelist.push(self)) PyObject_GC_Del(self);
+  Py_DECREF(type);
+}
+
+// Wraps a descriptor (moved in) in a new object. Null with a Python error set.
+inline TensorObject* wrap_tensor(Tensor&& tensor, Protocol protocol, PyObject* source) noexcept {
+  TensorObject* self = begin_tensor(protocol);
+  if (self == nullptr) return nullptr;
+  self->tensor = std::move(tensor);
+  Py_XINCREF(source);
+  self->source = source;
+  return commit_tensor(self);
+}
+
+}  // namespace dlbridge::py

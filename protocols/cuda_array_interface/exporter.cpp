@@ -1,0 +1,44 @@
+#include "dlbridge/cuda_order.h"
+#include "protocols/array_interface/array_interface.h"
+#include "protocols/common/errors.h"
+#include "protocols/common/streams.h"
+#include "protocols/cuda_array_interface/cuda_array_interface.h"
+
+namespace dlbridge::cuda_array_interface {
+
+namespace {
+
+// None where nothing is to be waited for; never 0. An event has no number here: a stream of ours waits for it.
+PyObject* make_stream(const Tensor& tensor) {
+  StreamHandle stream = tensor.ready.handle;
+  if (tensor.ready.is_ready()) return py::Ref::borrow(Py_None).release();
+  if (tensor.ready.kind == Ordering::Kind::kAtEvent) {
+    const int device = tensor.dl.device.device_id;
+    Status status = cuda::relay_stream(device, stream);
+    if (status.ok()) status = cuda::order(stream, tensor.ready, device);
+    if (!status.ok()) {
+      py::raise("__cuda_array_interface__", status.issue());
+      return nullptr;
+    }
+  }
+  return PyLong_FromUnsignedLongLong(stream);
+}
+
+}  // namespace
+
+PyObject* tensor_cuda_array_interface(PyObject* object, void*) noexcept {
+  try {
+    const Tensor& tensor = py::as_tensor(object)->tensor;
+    const int version = py::switches.cuda_array_interface_export_version;
+    py::Ref dict(array_interface::make_interface_dict(tensor, "__cuda_array_interface__", version));
+    if (!dict || version < 3) return dict.release();  // version 2 has no stream key
+    const py::Ref stream(make_stream(tensor));
+    if (!stream || PyDict_SetItem(dict.get(), py::names.stream, stream.get()) != 0) return nullptr;
+    return dict.release();
+  } catch (...) {
+    py::raise_current_exception();
+    return nullptr;
+  }
+}
+
+}  // namespace dlbridge::cuda_array_interface

@@ -1,0 +1,87 @@
+#include <string>
+
+#include "dlbridge/cuda_driver.h"
+#include "dlbridge/validate.h"
+#include "protocols/array_interface/interface_dict.h"
+#include "protocols/common/errors.h"
+#include "protocols/common/streams.h"
+#include "protocols/cuda_array_interface/cuda_array_interface.h"
+
+namespace dlbridge::cuda_array_interface {
+
+namespace {
+
+constexpr char kOperation[] = "asdlpack()";
+constexpr char kAttribute[] = "__cuda_array_interface__";
+
+bool fail(const Status& status) {
+  py::raise(kOperation, status.code(), std::string(kAttribute) + ": " + status.message());
+  return false;
+}
+
+// `stream`: None or absent means that no synchronisation is needed (the opposite of DLPack's None); 0 is invalid.
+bool parse_ready(PyObject* dict, Ordering& ready) {
+  PyObject* stream = PyDict_GetItemWithError(dict, py::names.stream);
+  if (stream == nullptr) return PyErr_Occurred() == nullptr;
+  if (stream == Py_None) return true;
+  std::uintptr_t handle;
+  if (!py::parse_address(stream, kOperation, "__cuda_array_interface__['stream']", handle)) return false;
+  if (handle == 0)
+    return fail(malformed("'stream' is 0, which the specification forbids: it could mean either default stream. The "
+                          "producer must give 1, 2, a handle, or None"));
+  if (py::switches.cuda_array_interface_sync) ready = Ordering::on_stream(handle);
+  return true;
+}
+
+bool parse_data(const array_interface::InterfaceDict& interface, Tensor& tensor) {
+  if (interface.data == nullptr) return fail(malformed("'data' is missing. The producer must mend it"));
+  std::uintptr_t address;
+  bool readonly;
+  if (!array_interface::parse_data_tuple(interface, address, readonly)) return false;
+  tensor.dl.data = reinterpret_cast<void*>(address);
+  if (readonly) tensor.flags |= kFlagReadOnly;
+  return true;
+}
+
+// An array of size zero lies nowhere: it belongs to the current device, or to the first where there is no driver.
+Status find_device(Tensor& tensor) {
+  if (tensor.size != 0) {
+    DLBRIDGE_TRY(cuda::device_of_pointer(tensor.dl.data, tensor.dl.device));
+    return {};
+  }
+  int current = 0;
+  if (cuda::available() && !cuda::current_device(current).ok()) current = 0;
+  tensor.dl.device = {kDLCUDA, current};
+  return {};
+}
+
+}  // namespace
+
+Read read(PyObject* object, py::TensorObject* self) {
+  const py::Ref dict(PyObject_GetAttr(object, py::names.cuda_array_interface));
+  if (!dict) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Read::kFailed;
+    PyErr_Clear();
+    return Read::kAbsent;
+  }
+  array_interface::InterfaceDict interface;
+  Tensor& tensor = self->tensor;
+  if (!array_interface::parse_interface_dict(dict.get(), kAttribute, 2, interface) || !parse_data(interface, tensor) ||
+      !parse_ready(dict.get(), tensor.ready))
+    return Read::kFailed;
+  tensor.dl.dtype = to_dl(interface.dtype->id);
+  tensor.dl.device = {kDLCUDA, 0};
+  Status status = build_layout(tensor, interface.shape.ndim, interface.shape.values,
+                               interface.strides.ndim < 0 ? nullptr : interface.strides.values, StrideUnit::kBytes);
+  if (status.ok()) status = find_device(tensor);
+  if (!status.ok()) {
+    fail(status);
+    return Read::kFailed;
+  }
+  // The interface owns nothing: the producer is held.
+  Py_INCREF(object);
+  self->source = object;
+  return Read::kDone;
+}
+
+}  // namespace dlbridge::cuda_array_interface

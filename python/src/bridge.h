@@ -1,0 +1,37 @@
+// The functions and types of the extension module dlbridge._core.
+#pragma once
+
+#include <optional>
+
+#include "protocols/common/tensor_object.h"
+#include "protocols/dlpack/dlpack.h"
+
+namespace dlbridge::py {
+
+// --- tensor_type.cpp ------------------------------------------------------------------------------------------------
+bool init_tensor_types(PyObject* module);
+
+// --- dtype_device.cpp (pybind11): the values of Tensor.dtype and Tensor.device -----------------------------------------
+void init_dtype_device(PyObject* module);
+PyObject* make_dtype(DLDataType dtype);  // new reference; null with a Python error set
+PyObject* make_device(DLDevice device);
+// Accepts "cuda:1", a Device, a (type, id) pair, None (nullopt). False with a Python error set.
+bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out);
+
+// --- asdlpack.cpp ---------------------------------------------------------------------------------------------------
+PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;
+// asdlpack(object) with no other argument. New reference; null with a Python error set.
+PyObject* read_any(PyObject* object);
+
+// --- convert.cpp ----------------------------------------------------------------------------------------------------
+PyObject* convert(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;
+PyObject* to_exchange(PyObject* module, PyObject* const* args, Py_ssize_t nargs) noexcept;
+PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
+
+// A dense, writable copy on `target` with the object protocol's name and no source. Null with a Python error set.
+TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation);
+
+// --- cold.cpp (pybind11): diagnosis for inspect(), the tests and the self-test runner -----------------------------------
+void init_cold(PyObject* module);
+
+}  // namespace dlbridge::py

@@ -1,0 +1,65 @@
+// The extension module dlbridge._core: hot functions in plain C, cold ones through pybind11.
+#include <pybind11/pybind11.h>
+
+#include "dlbridge/version.h"
+#include "protocols/common/errors.h"
+#include "protocols/common/streams.h"
+#include "python/src/bridge.h"
+
+namespace {
+
+using dlbridge::py::Ref;
+
+template <class Function>
+PyCFunction as_c_function(Function* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef functions[] = {
+    {"asdlpack", as_c_function(dlbridge::py::asdlpack), METH_FASTCALL | METH_KEYWORDS,
+     "asdlpack($module, obj, /, *, protocol=None, stream=None, device=None, copy=None)\n--\n\n"
+     "A Tensor that shares the memory of any array.\n\n"
+     "obj: an object with __dlpack__ (or the DLPack C exchange API), __cuda_array_interface__,\n"
+     "__array_struct__, __array_interface__ or a buffer; or a DLPack capsule, which is consumed. The best protocol\n"
+     "that it has is taken, and the next where one refuses.\n"
+     "protocol: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer' takes that one only.\n"
+     "stream: the CUDA stream the data will be used on, as int or object with __cuda_stream__; it is made to wait\n"
+     "for the producer. None: the tensor carries the ordering on. On the CPU only None and -1.\n"
+     "device: 'cpu', 'cuda', 'cuda:1', …: the data is copied there if it is elsewhere.\n"
+     "copy: True always makes a dense writable copy, False never copies, None only for device.\n\n"
+     "Raises TypeError (ProtocolError) where obj speaks no protocol, BufferError (ExchangeError) where the exchange\n"
+     "must be refused, ValueError (DataError) for malformed data, OverflowError for shapes beyond 63 bits."},
+    {"convert", as_c_function(dlbridge::py::convert), METH_FASTCALL | METH_KEYWORDS,
+     "convert($module, obj, to, /, *, device=None, copy=None, stream=None)\n--\n\n"
+     "The array as an object of another framework, by the cheapest route that both understand.\n\n"
+     "to: 'numpy', 'torch', 'jax', 'tensorflow', 'cupy', … or the module itself.\n"
+     "copy: None copies only what the framework cannot take as it is (read-only data into PyTorch, negative\n"
+     "strides, …); False raises CopyError instead; True always copies."},
+    {"to_exchange", as_c_function(dlbridge::py::to_exchange), METH_FASTCALL,
+     "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table."},
+    {"to_numpy", dlbridge::py::to_numpy, METH_O,
+     "to_numpy($module, tensor, /)\n--\n\nA NumPy array that shares the memory of a host tensor."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+// dlbridge keeps its state in the process: a second interpreter would share freelists without the lock of the first.
+bool refuse_subinterpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return false;
+  PyErr_SetString(PyExc_ImportError,
+                  "dlbridge cannot be imported in a subinterpreter: its object caches belong to the main one. Import "
+                  "it in the main interpreter");
+  return true;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, m, pybind11::multiple_interpreters::not_supported()) {
+  m.attr("__version__") = DLBRIDGE_VERSION;
+  const bool done = !refuse_subinterpreter() && dlbridge::py::init_names() &&
+                    dlbridge::py::init_exceptions(m.ptr()) && dlbridge::py::init_tensor_types(m.ptr()) &&
+                    PyModule_AddFunctions(m.ptr(), functions) == 0;
+  if (!done) throw pybind11::error_already_set();
+  dlbridge::py::read_switches();
+  dlbridge::py::init_dtype_device(m.ptr());
+  dlbridge::py::init_cold(m.ptr());
+}
