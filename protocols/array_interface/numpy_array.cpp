@@ -64,11 +64,11 @@ Status decode(PyArrayObject* array, Tensor& tensor) {
   }
   if (!PyArray_ISNBO(descr->byteorder)) [[unlikely]] return refuse_byte_order(descr);
   tensor.dl.data = PyArray_DATA(array);
-  tensor.dl.dtype = to_dl(dtype->id);
+  tensor.set_dtype(*dtype);
   tensor.dl.device = {kDLCPU, 0};
   if (!PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE)) tensor.flags |= kFlagReadOnly;
-  return build_layout(tensor, PyArray_NDIM(array), reinterpret_cast<const std::int64_t*>(PyArray_DIMS(array)),
-                      reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(array)), StrideUnit::kBytes);
+  return build_layout<StrideUnit::kBytes>(tensor, PyArray_NDIM(array), reinterpret_cast<const std::int64_t*>(PyArray_DIMS(array)),
+                      reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(array)));
 }
 
 // A masked array drops its mask through every protocol: refuse it while a mask is there.

@@ -84,12 +84,12 @@ Read read_dict(PyObject* object, py::TensorObject* self) {
   InterfaceDict interface;
   if (!parse_interface_dict(dict.get(), kAttribute, 2, interface)) return Read::kFailed;
   Tensor& tensor = self->tensor;
-  tensor.dl.dtype = to_dl(interface.dtype->id);
+  tensor.set_dtype(*interface.dtype);
   tensor.dl.device = {kDLCPU, 0};
   if (!place_data(object, interface, self)) return Read::kFailed;
   const void* placed = tensor.dl.data;
-  Status status = build_layout(tensor, interface.shape.ndim, interface.shape.values,
-                               interface.strides.ndim < 0 ? nullptr : interface.strides.values, StrideUnit::kBytes);
+  Status status = build_layout<StrideUnit::kBytes>(tensor, interface.shape.ndim, interface.shape.values,
+                               interface.strides.ndim < 0 ? nullptr : interface.strides.values);
   if (status.ok() && buffer::holds_view(self))
     status = check_bounds(tensor, static_cast<const char*>(placed) - static_cast<char*>(self->view.buf),
                           self->view.len);

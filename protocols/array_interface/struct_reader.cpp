@@ -27,12 +27,12 @@ Status decode(const ArrayStruct& array, Tensor& tensor) {
   const DTypeInfo* dtype = nullptr;
   DLBRIDGE_TRY(parse_typestr(std::string{order, array.typekind} + std::to_string(array.itemsize), dtype));
   if (array.nd > 0 && array.nd <= kMaxDims && array.shape == nullptr) return malformed("shape is null with nd > 0");
-  tensor.dl.dtype = to_dl(dtype->id);
+  tensor.set_dtype(*dtype);
   tensor.dl.device = {kDLCPU, 0};
   tensor.dl.data = array.data;
   if ((array.flags & kStructWriteable) == 0) tensor.flags |= kFlagReadOnly;
-  return build_layout(tensor, array.nd, reinterpret_cast<const std::int64_t*>(array.shape),
-                      reinterpret_cast<const std::int64_t*>(array.strides), StrideUnit::kBytes);
+  return build_layout<StrideUnit::kBytes>(tensor, array.nd, reinterpret_cast<const std::int64_t*>(array.shape),
+                      reinterpret_cast<const std::int64_t*>(array.strides));
 }
 
 }  // namespace

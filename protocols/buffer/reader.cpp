@@ -31,15 +31,15 @@ Status decode(const Py_buffer& view, Tensor& tensor) {
   }
   tensor.dl.data = view.buf;
   tensor.dl.device = {kDLCPU, 0};
-  tensor.dl.dtype = to_dl(dtype->id);
+  tensor.set_dtype(*dtype);
   if (view.readonly != 0) tensor.flags |= kFlagReadOnly;
   static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
   if (view.shape == nullptr && view.ndim == 1) {
     const std::int64_t extent = view.len / view.itemsize;
-    return build_layout(tensor, 1, &extent, nullptr, StrideUnit::kBytes);
+    return build_layout<StrideUnit::kBytes>(tensor, 1, &extent, nullptr);
   }
-  return build_layout(tensor, view.ndim, reinterpret_cast<const std::int64_t*>(view.shape),
-                      reinterpret_cast<const std::int64_t*>(view.strides), StrideUnit::kBytes);
+  return build_layout<StrideUnit::kBytes>(tensor, view.ndim, reinterpret_cast<const std::int64_t*>(view.shape),
+                      reinterpret_cast<const std::int64_t*>(view.strides));
 }
 
 }  // namespace

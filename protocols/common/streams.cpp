@@ -64,6 +64,14 @@ bool parse_stream(PyObject* argument, const char* operation, StreamArgument& out
   return number && parse_handle(number.get(), true, operation, out);
 }
 
+Status check_stream(StreamHandle stream) {
+  static StreamHandle last_good = kLegacyStream;  // guarded by the GIL
+  if (stream == last_good) return {};
+  DLBRIDGE_TRY(cuda::check_stream_handle(stream));
+  last_good = stream;
+  return {};
+}
+
 bool order_for_consumer(const Tensor& tensor, const StreamArgument& consumer, const char* operation) {
   if (!is_cuda(tensor.dl.device)) {
     if (consumer.kind != StreamArgument::Kind::kHandle) return true;
@@ -75,7 +83,8 @@ bool order_for_consumer(const Tensor& tensor, const StreamArgument& consumer, co
   if (consumer.kind == StreamArgument::Kind::kNoSync) return true;
   // The array API: None is the legacy default stream.
   const StreamHandle stream = consumer.kind == StreamArgument::Kind::kNone ? kLegacyStream : consumer.handle;
-  const Status status = cuda::order(stream, tensor.ready, tensor.dl.device.device_id);
+  Status status = check_stream(stream);
+  if (status.ok()) status = cuda::order(stream, tensor.ready, tensor.dl.device.device_id);
   if (status.ok()) return true;
   raise(operation, status.issue());
   return false;

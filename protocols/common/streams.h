@@ -17,6 +17,10 @@ struct StreamArgument {
 // 0 is refused: it is ambiguous between the two default streams (array API). False with a Python error set.
 bool parse_stream(PyObject* argument, const char* operation, StreamArgument& out);
 
+// Refuses a number that cannot be a stream: the driver crashes on an address with nothing behind it. A handle that
+// passed is remembered, so that the frameworks' few streams cost no system call. Needs no driver.
+Status check_stream(StreamHandle stream);
+
 // Orders `consumer` behind the tensor's data. On the host a stream other than None and -1 is refused.
 // None means the legacy default stream for CUDA (array API). False with a Python error set.
 bool order_for_consumer(const Tensor& tensor, const StreamArgument& consumer, const char* operation);

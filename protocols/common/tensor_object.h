@@ -20,6 +20,7 @@ struct TensorHead {  // standard layout, for offsetof
 };
 struct TensorObject : TensorHead {
   Protocol protocol;
+  bool tracked;        // the collector sees it: only where a cycle through `source` could be collected at all
   Tensor tensor;
   Py_buffer view;      // storage for the buffer reader's hold; valid while tensor.owner releases it
 };
@@ -66,11 +67,12 @@ inline PyObject* as_object(TensorObject* tensor) noexcept { return reinterpret_c
 inline TensorObject* begin_tensor(Protocol protocol) noexcept {
   TensorObject* self = tensor_freelist.pop();
   if (self != nullptr) [[likely]] {
-    PyObject_Init(as_object(self), tensor_types.host);
+    _Py_NewReference(as_object(self));  // it kept its type, HostTensor, and the reference to that
   } else {
     self = PyObject_GC_New(TensorObject, tensor_types.host);
     if (self == nullptr) return nullptr;
   }
+  self->tracked = false;
   new (&self->tensor) Tensor();
   self->source = nullptr;
   self->weakrefs = nullptr;
@@ -79,20 +81,30 @@ inline TensorObject* begin_tensor(Protocol protocol) noexcept {
   return self;
 }
 
-inline PyTypeObject* type_for(DLDevice device) noexcept {
-  if (is_host(device)) [[likely]] return tensor_types.host;
-  return is_cuda(device) ? tensor_types.cuda : tensor_types.base;
+inline void change_type(TensorObject* self, PyTypeObject* type) noexcept {
+  PyTypeObject* old = Py_TYPE(as_object(self));
+  Py_INCREF(type);
+  Py_SET_TYPE(as_object(self), type);
+  Py_DECREF(old);
 }
 
-// The last step of every reader: picks the type that the device allows and shows the object to the collector.
+// Keeps a dead object of one of the three types, or frees it. It holds no reference any more but the one to its type.
+inline void recycle_tensor(TensorObject* self) noexcept {
+  if (Py_TYPE(as_object(self)) != tensor_types.host) [[unlikely]] change_type(self, tensor_types.host);
+  if (tensor_freelist.push(self)) [[likely]] return;
+  PyObject_GC_Del(self);
+  Py_DECREF(tensor_types.host);
+}
+
+// The last step of every reader: picks the type that the device allows, and shows the object to the collector where
+// its source is an object that the collector follows (an ndarray, bytes or a bytearray is not).
 inline TensorObject* commit_tensor(TensorObject* self) noexcept {
-  PyTypeObject* type = type_for(self->tensor.dl.device);
-  if (type != tensor_types.host) [[unlikely]] {
-    Py_INCREF(type);
-    Py_SET_TYPE(as_object(self), type);
-    Py_DECREF(tensor_types.host);
+  const DLDevice device = self->tensor.dl.device;
+  if (!is_host(device)) [[unlikely]] change_type(self, is_cuda(device) ? tensor_types.cuda : tensor_types.base);
+  if (self->source != nullptr && PyType_IS_GC(Py_TYPE(self->source))) {
+    self->tracked = true;
+    PyObject_GC_Track(self);
   }
-  PyObject_GC_Track(self);
   return self;
 }
 
@@ -102,9 +114,7 @@ inline void abandon_tensor(TensorObject* self) noexcept {
   self->tensor.~Tensor();
   Py_CLEAR(self->source);
   --live.tensors;
-  PyTypeObject* type = Py_TYPE(as_object(self));
-  if (!tensor_freelist.push(self)) PyObject_GC_Del(self);
-  Py_DECREF(type);
+  recycle_tensor(self);
 }
 
 // Wraps a descriptor (moved in) in a new object. Null with a Python error set.

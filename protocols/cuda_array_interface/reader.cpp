@@ -1,6 +1,7 @@
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
+#include "dlbridge/cuda_order.h"
 #include "dlbridge/validate.h"
 #include "protocols/array_interface/interface_dict.h"
 #include "protocols/common/errors.h"
@@ -29,6 +30,7 @@ bool parse_ready(PyObject* dict, Ordering& ready) {
   if (handle == 0)
     return fail(malformed("'stream' is 0, which the specification forbids: it could mean either default stream. The "
                           "producer must give 1, 2, a handle, or None"));
+  if (const Status status = py::check_stream(handle); !status.ok()) return fail(status);
   if (py::switches.cuda_array_interface_sync) ready = Ordering::on_stream(handle);
   return true;
 }
@@ -69,11 +71,12 @@ Read read(PyObject* object, py::TensorObject* self) {
   if (!array_interface::parse_interface_dict(dict.get(), kAttribute, 2, interface) || !parse_data(interface, tensor) ||
       !parse_ready(dict.get(), tensor.ready))
     return Read::kFailed;
-  tensor.dl.dtype = to_dl(interface.dtype->id);
+  tensor.set_dtype(*interface.dtype);
   tensor.dl.device = {kDLCUDA, 0};
-  Status status = build_layout(tensor, interface.shape.ndim, interface.shape.values,
-                               interface.strides.ndim < 0 ? nullptr : interface.strides.values, StrideUnit::kBytes);
+  Status status = build_layout<StrideUnit::kBytes>(tensor, interface.shape.ndim, interface.shape.values,
+                               interface.strides.ndim < 0 ? nullptr : interface.strides.values);
   if (status.ok()) status = find_device(tensor);
+  if (status.ok()) status = cuda::detach_from_thread(tensor.ready, tensor.dl.device.device_id);
   if (!status.ok()) {
     fail(status);
     return Read::kFailed;

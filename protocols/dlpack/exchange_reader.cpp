@@ -1,6 +1,7 @@
 // The C exchange API of DLPack 1.3, consumer side.
 #include <string>
 
+#include "dlbridge/cuda_order.h"
 #include "dlbridge/dlpack_codec.h"
 #include "protocols/common/errors.h"
 #include "protocols/dlpack/dlpack.h"
@@ -36,7 +37,9 @@ bool query_stream(const DLPackExchangeAPI* api, Tensor& tensor) {
     return false;
   }
   tensor.ready = Ordering::on_stream(reinterpret_cast<StreamHandle>(stream));
-  return true;
+  const Status status = cuda::detach_from_thread(tensor.ready, tensor.dl.device.device_id);
+  if (!status.ok()) py::raise(kOperation, status.issue());
+  return status.ok();
 }
 
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {

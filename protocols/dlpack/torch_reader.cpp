@@ -1,10 +1,12 @@
 // torch.Tensor through PyTorch's exchange table, with the checks that the table leaves out: tensors that require grad
 // and those with the conj or neg bit pass through it as if they were plain data.
 #include <string>
+#include <string_view>
 
 #include "dlbridge/dlpack_codec.h"
 #include "protocols/common/errors.h"
 #include "protocols/dlpack/dlpack.h"
+#include "protocols/dlpack/torch_bits.h"
 
 namespace dlbridge::dlpack {
 
@@ -22,6 +24,7 @@ struct TorchChecks {
   bool ready = false;
 };
 TorchChecks checks;
+TorchBits bits;
 
 PyCFunction find_method(PyObject* type, PyObject* name) {
   const py::Ref descriptor(PyObject_GetAttr(type, name));
@@ -64,9 +67,8 @@ int asks_grad(PyObject* object) {
   return false;
 }
 
-// Only floating and complex tensors can require grad or be lazily negated; only complex ones lazily conjugated.
-bool check_lazy_bits(PyObject* object, DLDataType dtype) {
-  if (dtype.code == kDLInt || dtype.code == kDLUInt || dtype.code == kDLBool) return true;
+// The answers in PyTorch's own words.
+bool ask_torch(PyObject* object, DLDataType dtype) {
   if (!checks.ready) [[unlikely]] find_checks(Py_TYPE(object));
   if (const int answer = asks_grad(object); answer != 0) [[unlikely]]
     return refuse(answer, "requires grad", "x.detach()");
@@ -78,6 +80,34 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype) {
   return true;
 }
 
+bool check_lazy_bits(PyObject* object, DLDataType dtype) {
+  if (bits.ready() && bits.surely_plain(object)) [[likely]] return true;
+  return ask_torch(object, dtype);
+}
+
+// Sparse, quantised, MKL-DNN and meta tensors: PyTorch's own RuntimeError, several lines of C++, becomes a cause.
+[[gnu::cold]] Read refuse_layout() {
+  if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return Read::kFailed;
+  PyObject *type, *cause, *traceback;
+  PyErr_Fetch(&type, &cause, &traceback);
+  PyErr_NormalizeException(&type, &cause, &traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  const py::Ref text(PyObject_Str(cause));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  const std::string_view whole = utf8 != nullptr ? utf8 : "no reason given";
+  py::raise(kOperation, ErrorCode::kRefused,
+            "PyTorch does not export the torch.Tensor: " + std::string(whole.substr(0, whole.find('\n'))) +
+                ". Make it dense on a real device first, for example x.to_dense()");
+  PyObject *new_type, *error, *new_traceback;
+  PyErr_Fetch(&new_type, &error, &new_traceback);
+  PyErr_NormalizeException(&new_type, &error, &new_traceback);
+  PyException_SetCause(error, cause);  // steals
+  PyErr_Restore(new_type, error, new_traceback);
+  return Read::kFailed;
+}
+
 }  // namespace
 
 Read read_torch(PyObject* object, const DLPackExchangeAPI* api, py::TensorObject* self) {
@@ -85,7 +115,7 @@ Read read_torch(PyObject* object, const DLPackExchangeAPI* api, py::TensorObject
   // Borrowed: PyTorch's tensor object keeps the memory and is held. Its struct has no flags, and PyTorch has no
   // read-only tensors.
   DLTensor borrowed;
-  if (api->dltensor_from_py_object_no_sync(object, &borrowed) != 0) return Read::kFailed;
+  if (api->dltensor_from_py_object_no_sync(object, &borrowed) != 0) return refuse_layout();
   if (!check_lazy_bits(object, borrowed.dtype)) return Read::kFailed;
   if (const Status status = decode_dltensor(borrowed, 0, self->tensor); !status.ok()) [[unlikely]] {
     py::raise(kOperation, status.issue());

@@ -63,15 +63,21 @@ constexpr Reader kReaders[] = {
 // --- what no consumer could use as it is ------------------------------------------------------------------------------
 
 [[gnu::cold]] Status refuse_misaligned(const Tensor& tensor) {
-  return refused("the data is not aligned to " + std::to_string(alignment_of(tensor.dl.dtype)) + " bytes as " +
+  return refused("the data is not aligned to " + std::to_string(alignment_of(tensor.dtype())) + " bytes as " +
                  std::string(tensor.dtype().name) + " needs. Use copy=True for an aligned copy");
 }
 
-Status check_usable(const TensorObject* self, bool foreign) {
+// `foreign`: the object is not of a library that keeps its bools at 0 and 1.
+inline bool surely_usable(const TensorObject* self, bool foreign) noexcept {
+  return is_aligned(self->tensor) && (!foreign || self->tensor.dl.dtype.code != kDLBool);
+}
+
+[[gnu::cold]] Status check_usable(const TensorObject* self, bool foreign) {
   const Tensor& tensor = self->tensor;
-  if (!is_aligned(tensor)) [[unlikely]] return refuse_misaligned(tensor);
-  if (tensor.dl.dtype.code != kDLBool || !foreign || !is_host(tensor.dl.device)) [[likely]] return {};
-  return self->protocol == Protocol::kDLPack ? Status() : check_bool_bytes(tensor);
+  if (!is_aligned(tensor)) return refuse_misaligned(tensor);
+  const bool doubtful = foreign && tensor.dl.dtype.code == kDLBool && is_host(tensor.dl.device) &&
+                        self->protocol != Protocol::kDLPack;
+  return doubtful ? check_bool_bytes(tensor) : Status();
 }
 
 // --- several protocols ------------------------------------------------------------------------------------------------
@@ -130,7 +136,7 @@ TensorObject* read_generic(PyObject* object, const Options& options, bool only_d
     TensorObject* self = begin_tensor(reader.protocol);
     if (self == nullptr) return nullptr;
     Read result = reader.read(object, options, self);
-    if (result == Read::kDone && !options.must_copy) {
+    if (result == Read::kDone && !options.must_copy && !surely_usable(self, true)) {
       if (const Status status = check_usable(self, true); !status.ok()) {
         raise(kOperation, status.issue());
         result = Read::kFailed;
@@ -163,20 +169,14 @@ inline Read read_direct(PyObject* object, const TypeEntry& entry, TensorObject* 
   }
 }
 
-TensorObject* read_known(PyObject* object, const Options& options) {
-  const TypeEntry& entry = route_of(Py_TYPE(object));
-  const Route route = entry.route;
-  if (route == Route::kTensor) {
-    Py_INCREF(object);
-    return as_tensor(object);
-  }
-  if (route == Route::kGeneric || route == Route::kTorchSubclass)
-    return read_generic(object, options, route == Route::kTorchSubclass);
+inline TensorObject* read_known(PyObject* object, const TypeEntry& entry, const Options& options) {
+  const Route route = entry.route;  // not read again: reading may run Python code, which may replace the entry
   TensorObject* self = begin_tensor(Protocol::kNone);
   if (self == nullptr) return nullptr;
   Read result = read_direct(object, entry, self);
-  if (result == Read::kDone && !options.must_copy) [[likely]] {
-    if (const Status status = check_usable(self, route == Route::kBuffer); !status.ok()) [[unlikely]] {
+  const bool foreign = route == Route::kBuffer;
+  if (result == Read::kDone && !surely_usable(self, foreign) && !options.must_copy) [[unlikely]] {
+    if (const Status status = check_usable(self, foreign); !status.ok()) {
       raise(kOperation, status.issue());
       result = Read::kFailed;
     }
@@ -184,6 +184,17 @@ TensorObject* read_known(PyObject* object, const Options& options) {
   if (result == Read::kDone) [[likely]] return commit_tensor(self);
   abandon_tensor(self);
   return nullptr;
+}
+
+TensorObject* read_known(PyObject* object, const Options& options) {
+  const TypeEntry& entry = route_of(Py_TYPE(object));
+  if (entry.route == Route::kTensor) {
+    Py_INCREF(object);
+    return as_tensor(object);
+  }
+  if (entry.route == Route::kGeneric || entry.route == Route::kTorchSubclass)
+    return read_generic(object, options, entry.route == Route::kTorchSubclass);
+  return read_known(object, entry, options);
 }
 
 // --- arguments --------------------------------------------------------------------------------------------------------
@@ -272,7 +283,13 @@ PyObject* asdlpack_with_options(PyObject* object, PyObject* const* args, PyObjec
 
 }  // namespace
 
-PyObject* read_any(PyObject* object) { return as_object(read_known(object, Options{})); }
+PyObject* read_any(PyObject* object) {
+  static const Options kPlain;
+  static constexpr TypeEntry kNumpyEntry{nullptr, 0, Route::kNumpy, nullptr};
+  if (Py_TYPE(object) == array_interface::numpy_array_type) [[likely]]
+    return as_object(read_known(object, kNumpyEntry, kPlain));
+  return as_object(read_known(object, kPlain));
+}
 
 PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
   try {

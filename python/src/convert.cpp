@@ -56,19 +56,21 @@ PyObject* convert_in_python(PyObject* const* args, Py_ssize_t nargs, PyObject* k
   return PyObject_Vectorcall(function, args, static_cast<std::size_t>(nargs), kwnames);
 }
 
-// Null without an error: not a case for C.
-PyObject* convert_directly(PyObject* object, PyObject* to) {
-  if (is_name(to, torch_name)) {
-    if (!connect_torch()) return nullptr;
+// convert(object, to) where C can do it. What has been read is handed on to Python: a capsule is read once only.
+PyObject* convert_plainly(PyObject* object, PyObject* to) {
+  const bool to_torch = is_name(to, torch_name) && connect_torch();
+  const bool to_numpy = !to_torch && array_interface::numpy_array_type != nullptr && is_name(to, numpy_name);
+  if (to_torch || to_numpy) {
     const Ref tensor(read_any(object));
     if (!tensor) return nullptr;
     TensorObject* self = as_tensor(tensor.get());
-    return torch_takes(self->tensor) ? dlpack::give_to_exchange(self, torch_consumer.api) : nullptr;
+    if (to_torch && torch_takes(self->tensor)) return dlpack::give_to_exchange(self, torch_consumer.api);
+    if (to_numpy && is_host(self->tensor.dl.device)) return array_interface::make_numpy(self);
+    PyObject* const arguments[] = {tensor.get(), to};
+    return convert_in_python(arguments, 2, nullptr);
   }
-  if (!is_name(to, numpy_name)) return nullptr;
-  const Ref tensor(read_any(object));
-  if (!tensor || !is_host(as_tensor(tensor.get())->tensor.dl.device)) return nullptr;
-  return array_interface::make_numpy(as_tensor(tensor.get()));
+  PyObject* const arguments[] = {object, to};
+  return convert_in_python(arguments, 2, nullptr);
 }
 
 TensorObject* expect_tensor(PyObject* object, const char* operation) {
@@ -86,10 +88,8 @@ PyObject* convert(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* 
       torch_name = PyUnicode_InternFromString("torch");
       if (numpy_name == nullptr || torch_name == nullptr) return nullptr;
     }
-    if (nargs == 2 && (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0)) [[likely]] {
-      PyObject* result = convert_directly(args[0], args[1]);
-      if (result != nullptr || PyErr_Occurred() != nullptr) return result;
-    }
+    if (nargs == 2 && (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0)) [[likely]]
+      return convert_plainly(args[0], args[1]);
     return convert_in_python(args, nargs, kwnames);
   } catch (...) {
     raise_current_exception();

@@ -21,10 +21,11 @@ namespace {
 // --- life -----------------------------------------------------------------------------------------------------------
 
 void tensor_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
   TensorObject* self = as_tensor(object);
-  if (self->weakrefs != nullptr) [[unlikely]] PyObject_ClearWeakRefs(object);
   PyTypeObject* type = Py_TYPE(object);
+  const bool exact = type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base;
+  if (self->tracked || !exact) PyObject_GC_UnTrack(object);
+  if (self->weakrefs != nullptr) [[unlikely]] PyObject_ClearWeakRefs(object);
   if (self->tensor.owner) [[unlikely]] {  // foreign code runs: it must not see or lose a pending exception
     ErrorGuard guard;
     self->tensor.~Tensor();
@@ -33,8 +34,8 @@ void tensor_dealloc(PyObject* object) {
   }
   Py_CLEAR(self->source);
   --live.tensors;
-  const bool exact = type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base;
-  if (!exact || !tensor_freelist.push(self)) type->tp_free(object);
+  if (exact) [[likely]] return recycle_tensor(self);
+  type->tp_free(object);
   Py_DECREF(type);
 }
 
@@ -50,7 +51,7 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
 int tensor_clear(PyObject* object) {
   TensorObject* self = as_tensor(object);
   Tensor empty;
-  empty.dl.dtype = self->tensor.dl.dtype;
+  empty.set_dtype(self->tensor.dtype());
   empty.reserve_dims(1);
   empty.dl.shape[0] = 0;
   empty.dl.strides[0] = 1;

@@ -1,6 +1,9 @@
 // Waiting for an ordering token: by an event on a stream, or on the host.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -38,6 +41,11 @@ inline std::string stream_name(StreamHandle stream) {
   if (stream == kLegacyStream) return "the legacy default stream";
   if (stream == kPerThreadStream) return "the per-thread default stream";
   return "stream " + hex(stream);
+}
+
+[[gnu::cold, gnu::noinline]] inline Status no_stream(StreamHandle stream) {
+  return malformed("stream " + std::to_string(stream) + " is no CUDA stream: 1 is the legacy default stream, 2 the "
+                   "per-thread one, anything else the address of a stream that is alive");
 }
 
 enum class Capture : std::uint8_t { kNone, kActive, kForbidden };
@@ -103,9 +111,18 @@ inline Status check_capture(StreamHandle consumer, const Ordering& ready) {
   return status;
 }
 
+// The driver does not check handles, it follows them: with a destroyed stream every call, cuStreamGetFlags too, ends
+// the process (measured, driver 580). What cannot be an address of its structures is caught.
+constexpr bool may_be_stream(StreamHandle stream) noexcept {
+  return stream == kLegacyStream || stream == kPerThreadStream || (stream >= 4096 && stream % 8 == 0);
+}
+
 // Records on `ready`'s device, waits on the consumer's.
 [[gnu::noinline]] inline Status order_by_event(StreamHandle consumer, int consumer_device, const Ordering& ready,
                                                int device) {
+  if (!may_be_stream(consumer)) [[unlikely]] return no_stream(consumer);
+  if (!may_be_stream(ready.handle) && ready.kind == Ordering::Kind::kOnStream) [[unlikely]]
+    return no_stream(ready.handle);
   DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));
   DLBRIDGE_TRY(check_capture(consumer, ready));
@@ -138,6 +155,17 @@ inline Status order_across(StreamHandle consumer, int consumer_device, const Ord
   return detail::order_by_event(consumer, consumer_device, ready, device);
 }
 
+// For a handle that a user typed, before its first use: also refuses an address with no memory behind it, where the
+// driver would crash. Costs a system call; a destroyed stream still cannot be told from a live one.
+inline Status check_stream_handle(StreamHandle stream) {
+  if (!detail::may_be_stream(stream)) return detail::no_stream(stream);
+  if (stream <= kPerThreadStream) return {};
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  unsigned char resident;
+  if (::mincore(reinterpret_cast<void*>(stream & ~(page - 1)), 1, &resident) != 0) return detail::no_stream(stream);
+  return {};
+}
+
 // The host waits: only for copies to the host. Blocks; the caller lets go of locks (the GIL) before.
 inline Status synchronize(const Ordering& ready, int device) {
   if (ready.is_ready()) return {};
@@ -145,6 +173,7 @@ inline Status synchronize(const Ordering& ready, int device) {
   DLBRIDGE_TRY(guard.enter(device));
   if (ready.kind == Ordering::Kind::kAtEvent)
     return check(functions().event_synchronize(detail::as_event(ready.handle)), "cuEventSynchronize");
+  if (!detail::may_be_stream(ready.handle)) [[unlikely]] return detail::no_stream(ready.handle);
   detail::Capture capture = detail::Capture::kNone;
   DLBRIDGE_TRY(detail::capture_state(ready.handle, capture));
   if (capture != detail::Capture::kNone) [[unlikely]]

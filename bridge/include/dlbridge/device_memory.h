@@ -31,6 +31,7 @@ inline Status work_stream(int device, StreamHandle requested, WorkStream& out) {
   out.user = requested == 0 ? current_stream(device) : requested;
   out.stream = kLegacyStream;
   if (out.user != kLegacyStream) DLBRIDGE_TRY(relay_stream(device, out.stream));
+  if (!may_be_stream(out.user)) [[unlikely]] return no_stream(out.user);
   Capture capture = Capture::kNone;
   DLBRIDGE_TRY(capture_state(out.user, capture));
   if (capture != Capture::kNone) [[unlikely]]

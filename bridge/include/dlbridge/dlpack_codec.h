@@ -15,7 +15,8 @@ namespace dlbridge {
 // Reads a DLTensor that somebody else keeps alive: fills everything of `out` but the owner and the ordering token.
 // `source` is not modified. byte_offset is folded into data where the device has plain addresses.
 inline Status decode_dltensor(const DLTensor& source, std::uint64_t flags, Tensor& out) {
-  if (find_dtype(source.dtype) == nullptr) [[unlikely]]
+  const DTypeInfo* dtype = find_dtype(source.dtype);
+  if (dtype == nullptr) [[unlikely]]
     return refused("dtype " + dtype_name(source.dtype) + " is not one that dlbridge knows (DLPack 1.3 with lanes=1). "
                    "View or cast the array to a plain dtype first");
   const DeviceTypeInfo* device = find_device_type(source.device.device_type);
@@ -25,13 +26,13 @@ inline Status decode_dltensor(const DLTensor& source, std::uint64_t flags, Tenso
   if (source.ndim > 0 && source.ndim <= kMaxDims && source.shape == nullptr) [[unlikely]]
     return malformed("shape is null with ndim " + std::to_string(source.ndim) +
                      "; only a 0-d tensor may have no shape. The producer's struct is damaged");
-  out.dl.dtype = source.dtype;
+  out.set_dtype(*dtype);
   out.dl.device = source.device;
   out.dl.data = source.data;
   out.dl.byte_offset = source.byte_offset;
   out.flags = flags & (is_subbyte(source.dtype) ? kKnownFlags : kKnownFlags & ~kFlagPadded);
   if (is_host(source.device)) out.dl.device.device_id = 0;  // DLPack: CPU and pinned memory have device_id 0
-  DLBRIDGE_TRY(build_layout(out, source.ndim, source.shape, source.strides, StrideUnit::kElements));
+  DLBRIDGE_TRY(build_layout<StrideUnit::kElements>(out, source.ndim, source.shape, source.strides));
   if (source.byte_offset != 0 && device->direct_address) {
     std::uintptr_t address;
     if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(source.data), source.byte_offset, &address))

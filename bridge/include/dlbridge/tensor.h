@@ -19,7 +19,7 @@ inline constexpr std::int32_t kMaxDims = 64;    // NumPy's and PyTorch's own lim
 
 // Owning, move-only. Invariants, established by build_layout() and the readers and checked nowhere after:
 //   dl.shape and dl.strides point into this object's storage, never null; strides are in elements;
-//   dl.dtype is a row of kDTypes; dl.byte_offset is 0 on devices with direct addresses;
+//   dl.dtype is a row of kDTypes, set by set_dtype(); dl.byte_offset is 0 on devices with direct addresses;
 //   dl.data is non-null unless the tensor is empty, and then it is null.
 class Tensor {
  public:
@@ -54,11 +54,16 @@ class Tensor {
     dl.ndim = ndim;
   }
 
+  void set_dtype(const DTypeInfo& row) noexcept {
+    dl.dtype = {row.code, row.bits, row.lanes};
+    dtype_ = &row;
+  }
+
   bool readonly() const noexcept { return (flags & kFlagReadOnly) != 0; }
   bool padded() const noexcept { return (flags & kFlagPadded) != 0; }
-  const DTypeInfo& dtype() const noexcept { return *find_dtype(dl.dtype); }
+  const DTypeInfo& dtype() const noexcept { return *dtype_; }
   // Bytes from one element to the next along a unit stride (1 for a packed sub-byte type, whose bytes are shared).
-  std::int64_t itemsize() const noexcept { return itemsize_bytes(dl.dtype); }
+  std::int64_t itemsize() const noexcept { return dtype_->itemsize; }
   // Bytes the elements occupy when stored densely: packed sub-byte types share bytes, padded ones do not.
   std::int64_t nbytes() const noexcept {
     if (is_subbyte(dl.dtype) && !padded()) return (size * dl.dtype.bits * dl.dtype.lanes + 7) / 8;
@@ -67,6 +72,7 @@ class Tensor {
 
  private:
   void reset_header() noexcept {
+    dtype_ = &info(DType::kUInt8);
     dl = DLTensor{nullptr, {kDLCPU, 0}, 0, {kDLUInt, 8, 1}, inline_dims_, inline_dims_ + kInlineDims, 0};
   }
   void point_at(std::int64_t* dims, std::int32_t capacity) noexcept {
@@ -75,6 +81,7 @@ class Tensor {
   }
   void take(Tensor&& other) noexcept {
     dl = other.dl;
+    dtype_ = other.dtype_;
     flags = other.flags;
     size = other.size;
     ready = other.ready;
@@ -90,6 +97,7 @@ class Tensor {
     other.size = 1;
   }
 
+  const DTypeInfo* dtype_;  // the row of dl.dtype: the hot path asks it for the itemsize
   std::unique_ptr<std::int64_t[]> heap_dims_;
   std::int64_t inline_dims_[2 * kInlineDims];  // extents, then strides; left uninitialised on purpose
 };

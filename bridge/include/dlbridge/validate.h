@@ -33,9 +33,9 @@ inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_strin
   return overflow("the product of the shape (or the bytes it needs) does not fit in 63 bits; no such array can exist. "
                   "The producer's shape is damaged");
 }
-[[gnu::cold]] inline Status reach_overflow(std::int64_t axis) {
-  return overflow("stride times extent of " + axis_text(axis) +
-                  " leaves the 63-bit address space; no such array can exist. The producer's strides are damaged");
+[[gnu::cold]] inline Status reach_overflow() {
+  return overflow("stride times extent, in bytes and over all axes, does not fit in 63 bits; no such array can exist. "
+                  "The producer's strides are damaged");
 }
 [[gnu::cold]] inline Status null_data() {
   return malformed("the data pointer is null and the array is not empty; only an array of size 0 may have none. "
@@ -43,72 +43,76 @@ inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_strin
 }
 }  // namespace detail
 
-// Fills t's shape, strides (to elements) and size from what a producer gave; t.dl.dtype and t.dl.data are set already.
+// Fills t's shape, strides (to elements) and size from what a producer gave; t.set_dtype() was called and t.dl.data is set.
 // `strides` may be null: row-major. Strides of axes with extent <= 1 are never used, so an odd one there is replaced,
 // not refused. Nothing of the producer's is modified.
-inline Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides,
-                           StrideUnit unit) {
+template <StrideUnit unit>
+Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides) {
   if (ndim < 0 || ndim > kMaxDims) [[unlikely]] return detail::bad_ndim(ndim);
   t.reserve_dims(static_cast<std::int32_t>(ndim));
   const std::int64_t itemsize = t.itemsize();
   const int shift = std::countr_zero(static_cast<std::uint64_t>(itemsize));
-  std::int64_t dense = 1;  // product of the extents, zeros counted as one: the row-major stride
-  std::int64_t reach = 0;  // elements between the lowest and the highest one touched
-  bool empty = false;
-  std::int64_t overflowing_axis = -1;
+  std::int64_t* const out_shape = t.dl.shape;
+  std::int64_t* const out_strides = t.dl.strides;
+  std::uint64_t dense = 1;  // product of the extents, zeros counted as one: the row-major stride
+  std::uint64_t reach = 0;  // elements between the lowest and the highest one touched
+  bool empty = false, size_overflows = false, reach_overflows = false;
   for (std::int64_t i = ndim - 1; i >= 0; --i) {
     const std::int64_t extent = shape[i];
-    if (extent < 0) [[unlikely]] return detail::bad_extent(i, extent);
-    std::int64_t stride = dense;
+    auto stride = static_cast<std::int64_t>(dense);
     if (strides != nullptr) {
       stride = strides[i];
-      if (unit == StrideUnit::kBytes) {
+      if constexpr (unit == StrideUnit::kBytes) {
         if ((stride & (itemsize - 1)) == 0) [[likely]] {
           stride >>= shift;
         } else if (extent <= 1) {
-          stride = dense;
+          stride = static_cast<std::int64_t>(dense);
         } else {
           return detail::bad_byte_stride(i, stride, itemsize);
         }
       }
     }
-    t.dl.shape[i] = extent;
-    t.dl.strides[i] = stride;
-    if (extent > 1) {
+    out_shape[i] = extent;
+    out_strides[i] = stride;
+    if (extent > 1) [[likely]] {
+      const auto steps = static_cast<std::uint64_t>(extent) - 1;
       const auto magnitude = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
-      std::int64_t axis_reach;
-      if (__builtin_mul_overflow(magnitude, extent - 1, &axis_reach) ||
-          __builtin_add_overflow(reach, axis_reach, &reach)) [[unlikely]] {
-        overflowing_axis = i;
-        reach = 0;
-      }
-      if (__builtin_mul_overflow(dense, extent, &dense)) [[unlikely]] return detail::size_overflow();
+      std::uint64_t axis_reach;
+      reach_overflows |= __builtin_mul_overflow(magnitude, steps, &axis_reach);
+      reach_overflows |= __builtin_add_overflow(reach, axis_reach, &reach);
+      size_overflows |= __builtin_mul_overflow(dense, steps + 1, &dense);
+    } else if (extent < 0) {
+      return detail::bad_extent(i, extent);
     } else if (extent == 0) {
       empty = true;
     }
   }
-  std::int64_t bytes;
-  if (__builtin_mul_overflow(dense, itemsize, &bytes)) [[unlikely]] return detail::size_overflow();
+  const std::uint64_t most = static_cast<std::uint64_t>(INT64_MAX) >> shift;  // elements that 63 bits of bytes hold
+  if (size_overflows || dense > most) [[unlikely]] return detail::size_overflow();
   if (empty) [[unlikely]] {
     t.size = 0;
     t.dl.data = nullptr;  // DLPack: a tensor of size zero has a null data pointer
     return {};
   }
-  if (overflowing_axis >= 0) [[unlikely]] return detail::reach_overflow(overflowing_axis);
-  if (__builtin_mul_overflow(reach + 1, itemsize, &bytes)) [[unlikely]] return detail::reach_overflow(0);
-  t.size = dense;
+  if (reach_overflows || reach >= most) [[unlikely]] return detail::reach_overflow();
+  t.size = static_cast<std::int64_t>(dense);
   if (t.dl.data == nullptr) [[unlikely]] return detail::null_data();
   return {};
 }
 
+inline Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides,
+                           StrideUnit unit) {
+  return unit == StrideUnit::kBytes ? build_layout<StrideUnit::kBytes>(t, ndim, shape, strides)
+                                    : build_layout<StrideUnit::kElements>(t, ndim, shape, strides);
+}
+
 // The alignment that loads of one element need: that of its scalar component.
-constexpr std::uintptr_t alignment_of(DLDataType dtype) noexcept {
-  const std::int64_t itemsize = itemsize_bytes(dtype);
-  return static_cast<std::uintptr_t>(dtype.code == kDLComplex ? itemsize / 2 : itemsize);
+constexpr std::uintptr_t alignment_of(const DTypeInfo& dtype) noexcept {
+  return dtype.code == kDLComplex ? dtype.itemsize / 2U : dtype.itemsize;
 }
 
 inline bool is_aligned(const Tensor& t) noexcept {
-  return (reinterpret_cast<std::uintptr_t>(t.dl.data) & (alignment_of(t.dl.dtype) - 1)) == 0;
+  return (reinterpret_cast<std::uintptr_t>(t.dl.data) & (alignment_of(t.dtype()) - 1)) == 0;
 }
 
 namespace detail {
