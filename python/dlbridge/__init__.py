@@ -1,0 +1,110 @@
+"""Any array in, any protocol out.
+
+``asdlpack(obj)`` turns any object that offers DLPack, ``__array_interface__``, ``__cuda_array_interface__`` or the
+buffer protocol into a `Tensor` that offers all of them, without a copy; ``convert(obj, "torch")`` gives it to a
+framework by name. Importing this package imports no framework and no NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dlbridge._core import (
+    CopyError,
+    CudaError,
+    CudaTensor,
+    DataError,
+    Device,
+    DType,
+    ExchangeError,
+    HostTensor,
+    ProtocolError,
+    Tensor,
+    __version__,
+    asdlpack,
+    convert,
+)
+
+TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would cost half of our 20 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge import tests
+    from dlbridge._compat import install_as_dlpack
+    from dlbridge._inspect import Report, inspect
+
+__all__ = [
+    "CopyError",
+    "CudaError",
+    "CudaTensor",
+    "DType",
+    "DataError",
+    "Device",
+    "ExchangeError",
+    "HostTensor",
+    "ProtocolError",
+    "Report",
+    "Tensor",
+    "__version__",
+    "asdlpack",
+    "convert",
+    "get_cmake_dir",
+    "get_include",
+    "inspect",
+    "install_as_dlpack",
+    "tests",
+]
+
+# Names that are loaded on first use, so that `import dlbridge` stays under its 20 ms: (module, attribute or None).
+_LAZY: dict[str, tuple[str, str | None]] = {
+    "Report": ("dlbridge._inspect", "Report"),
+    "inspect": ("dlbridge._inspect", "inspect"),
+    "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
+    "nd": ("dlbridge.nd", None),
+    "tests": ("dlbridge.tests", None),
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module_name, attribute = _LAZY[name]
+    except KeyError:
+        raise AttributeError(f"module 'dlbridge' has no attribute {name!r}") from None
+    import importlib
+
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            raise
+        raise AttributeError(f"module 'dlbridge' has no attribute {name!r}: {module_name} is not built in") from error
+    value = module if attribute is None else getattr(module, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _installed_dir(name: str, what: str) -> str:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    if not os.path.isdir(path):
+        raise FileNotFoundError(f"dlbridge: {what} are not at {path}. Install the wheel, which holds them")
+    return path
+
+
+def get_include() -> str:
+    """The folder of the C++ headers, for ``-I``: ``dlbridge/*.h`` and the ``dlpack/dlpack.h`` of the build.
+
+    Raises FileNotFoundError where the package was not installed from a wheel.
+    """
+    return _installed_dir("include", "the C++ headers")
+
+
+def get_cmake_dir() -> str:
+    """The folder of ``dlbridgeConfig.cmake``, for ``-Ddlbridge_DIR=...`` or CMAKE_PREFIX_PATH.
+
+    Raises FileNotFoundError where the package was not installed from a wheel.
+    """
+    return _installed_dir("cmake", "the CMake package files")

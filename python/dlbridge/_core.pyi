@@ -1,0 +1,160 @@
+from types import ModuleType
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, TypedDict, final
+
+from typing_extensions import disjoint_base
+
+_Protocol: TypeAlias = Literal["dlpack", "array_interface", "cuda_array_interface", "buffer"] | str
+_Device: TypeAlias = Device | str
+_Stream: TypeAlias = int | object | None
+
+__version__: Final[str]
+
+class ProtocolError(TypeError): ...
+class ExchangeError(BufferError): ...
+class CopyError(ExchangeError, ValueError): ...
+class DataError(ValueError): ...
+class CudaError(RuntimeError): ...
+
+@final
+class DType:
+    """An element type. Equal to its name and to NumPy's dtype of that name."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def code(self) -> int:
+        """DLDataTypeCode."""
+    @property
+    def bits(self) -> int:
+        """Bits of one lane."""
+    @property
+    def lanes(self) -> int: ...
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element; 1 for a sub-byte type."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Device:
+    """A device. Equal to its name, "cpu" or "cuda:0"."""
+
+    @property
+    def type(self) -> str:
+        """ "cpu", "cuda", "cuda_host", "cuda_managed", "rocm", ..."""
+    @property
+    def id(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@disjoint_base
+class Tensor:
+    """A light handle on memory of any producer; offers every protocol that its device and dtype allow."""
+
+    __dlpack_c_exchange_api__: object
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides, in bytes; always a tuple."""
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements stored densely."""
+    @property
+    def data_ptr(self) -> int:
+        """Address of the first element; 0 for an empty tensor."""
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def padded(self) -> bool:
+        """Whether each element of a sub-byte dtype has a byte of its own."""
+    @property
+    def protocol(self) -> str:
+        """The protocol it was read through."""
+    @property
+    def owner(self) -> Any:
+        """The object that was passed in; None for a copy or a bare capsule."""
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule (array API 2023.12); versioned where max_version is (1, 0) or newer, else legacy."""
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(DLDeviceType, device id)."""
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any:
+        """A NumPy array; TypeError where the host cannot read the memory."""
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Any: ...
+
+class HostTensor(Tensor):
+    """A tensor that the host can read."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __array_struct__(self) -> Any: ...
+    # C slots; CPython shows them under these names from 3.12 on.
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __release_buffer__(self, view: memoryview, /) -> None: ...
+
+class CudaTensor(Tensor):
+    """A tensor in CUDA memory."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+def asdlpack(
+    obj: Any,
+    /,
+    *,
+    protocol: _Protocol | None = None,
+    stream: _Stream = None,
+    device: _Device | None = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """Any producer as a Tensor, without a copy unless `device` or `copy` asks for one."""
+
+def convert(
+    obj: Any,
+    to: str | ModuleType,
+    /,
+    *,
+    device: _Device | None = None,
+    copy: bool | None = None,
+    stream: _Stream = None,
+) -> Any:
+    """Any producer as an object of the framework `to`."""
+
+class _DTypeRow(TypedDict):
+    name: str
+    code: int
+    bits: int
+    lanes: int
+    itemsize: int
+    typestr: str | None
+    pep3118: str | None
+
+def peek_capsule(capsule: Any, /) -> dict[str, Any]: ...
+def live_counts() -> dict[str, int]: ...
+def parse_format(format: str | None, itemsize: int, /) -> str: ...
+def parse_typestr(typestr: str, /) -> str: ...
+def dtypes() -> list[_DTypeRow]: ...
+def cuda_info() -> dict[str, Any]: ...
+def to_exchange(tensor: Tensor, type_: type, /) -> Any: ...
+def to_numpy(tensor: Tensor, /) -> Any: ...

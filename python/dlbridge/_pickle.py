@@ -1,0 +1,55 @@
+"""Pickling of host tensors: out of band with protocol 5 (PEP 574), any dtype of the table, read-only kept."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from dlbridge import _alias, _core
+from dlbridge._capability import HOST, is_row_major
+
+_State = tuple[Any, str, tuple[int, ...], bool, bool]
+
+
+def reduce_ex(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., _core.Tensor], _State]:
+    """`Tensor.__reduce_ex__`: the bytes, dtype name, shape, read-only mark and padding of a host tensor.
+
+    Memory that is dense in C order is not copied with protocol 5; any other is copied dense first. TypeError for a
+    tensor that the host cannot read.
+    """
+    if tensor.device.type not in HOST:
+        raise TypeError(
+            f"pickle: a tensor on {tensor.device} cannot be pickled: its memory is not the host's. Copy it first: "
+            "asdlpack(t, device='cpu')"
+        )
+    dense = tensor if is_row_major(tensor) else _core.asdlpack(tensor, copy=True)
+    octets = _alias.as_bytes(dense)
+    payload: Any
+    if protocol >= 5:
+        payload = pickle.PickleBuffer(octets)
+    else:
+        # The copy's type tells the reader whether it may be written to, as it does for a PickleBuffer in band.
+        payload = (bytes if tensor.readonly else bytearray)(memoryview(octets))
+    return rebuild, (payload, str(tensor.dtype), tensor.shape, tensor.readonly, dense.padded)
+
+
+def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool) -> _core.Tensor:
+    """The tensor over `payload`, a buffer; read-only where it was, or where the buffer is.
+
+    DataError where the buffer's size is not that of the shape and dtype, ValueError for an unknown dtype.
+    """
+    octets = _core.asdlpack(memoryview(payload).cast("B"))
+    row = _alias.dtype_row(dtype)
+    bits = row["bits"] * row["lanes"]
+    element_bits = 8 * row["itemsize"] if padded or bits >= 8 else bits
+    expected = (math.prod(shape) * element_bits + 7) // 8
+    if octets.nbytes != expected:
+        raise _core.DataError(
+            f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}, which takes {expected}. "
+            "The pickle is damaged, or its out-of-band buffers are in another order"
+        )
+    return _alias.host_view(
+        octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded
+    )

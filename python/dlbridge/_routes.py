@@ -1,0 +1,156 @@
+"""How a tensor enters each framework: one function a route, the cheapest one that both ends understand.
+
+A route gets the imported module and a tensor that the capability table let pass. The facts in the comments were
+seen with torch 2.13, jax 0.10, tensorflow 2.21, pyarrow 26, onnxruntime 1.31, tvm_ffi 0.1.15 and NumPy 2.4, unless
+a comment says that they were read from documentation only.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import Any, cast
+
+from dlbridge import _alias, _core
+
+Tensor = _core.Tensor
+
+# jax keeps 64-bit arrays of other producers only while 64-bit types are on, and truncates them otherwise.
+_WIDE = frozenset({"int64", "uint64", "float64", "complex128"})
+
+
+def from_dlpack(module: ModuleType, tensor: Tensor) -> object:
+    """Any module with the Array API's from_dlpack(); the versioned capsule carries the read-only mark."""
+    return module.from_dlpack(tensor)
+
+
+def numpy(_module: ModuleType, tensor: Tensor) -> Any:
+    """An ndarray through NumPy's C API, with ml_dtypes' type where NumPy has none."""
+    return _core.to_numpy(tensor)
+
+
+def torch(module: ModuleType, tensor: Tensor) -> object:
+    """Through the C exchange API (torch 2.10 and newer); importing by from_dlpack costs about ten times as much."""
+    if hasattr(module.Tensor, "__dlpack_c_exchange_api__"):
+        return _core.to_exchange(tensor, module.Tensor)
+    return module.from_dlpack(tensor)
+
+
+def tvm_ffi(module: ModuleType, tensor: Tensor) -> object:
+    """Through the C exchange API of tvm_ffi.Tensor."""
+    if hasattr(module.Tensor, "__dlpack_c_exchange_api__"):
+        return _core.to_exchange(tensor, module.Tensor)
+    return module.from_dlpack(tensor)
+
+
+def jax(module: ModuleType, tensor: Tensor) -> object:
+    """A jax.Array. jax reads legacy capsules only, which cannot say read-only; its arrays are never written to."""
+    source = _alias.without_readonly_mark(tensor)
+    wide: AbstractContextManager[Any] = nullcontext()
+    if str(tensor.dtype) in _WIDE:
+        wide = module.enable_x64(True) if hasattr(module, "enable_x64") else module.experimental.enable_x64(True)
+    with wide:
+        return module.dlpack.from_dlpack(source)
+
+
+def tensorflow(module: ModuleType, tensor: Tensor) -> object:
+    """An EagerTensor. from_dlpack takes a legacy capsule, not an object; its tensors are never written to."""
+    source = _alias.without_readonly_mark(tensor)
+    return module.experimental.dlpack.from_dlpack(source.__dlpack__())
+
+
+class _OrtSource:
+    """What OrtValue.from_dlpack() asks of a producer: it finds bool by `dtype`, and wants it encoded as uint8."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.dtype = tensor.dtype
+        source = _alias.as_integers(tensor) if tensor.dtype == "bool" else tensor
+        self._source = _alias.without_readonly_mark(source)
+
+    def __dlpack__(self) -> object:
+        return self._source.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._source.__dlpack_device__()
+
+
+def onnxruntime(module: ModuleType, tensor: Tensor) -> object:
+    """An OrtValue. The DLPack route, for it gives the value the ownership; ortvalue_from_numpy() does not."""
+    return module.OrtValue.from_dlpack(_OrtSource(tensor))
+
+
+def pyarrow_array(pa: ModuleType, tensor: Tensor) -> object:
+    """A pyarrow.Array over the memory. A foreign buffer, for Array.from_dlpack() is newer than most installs."""
+    name = str(tensor.dtype)
+    if name == "bool":  # Arrow packs eight to the byte
+        return pa.array(memoryview(cast(_core.HostTensor, tensor)).tolist(), pa.bool_())
+    values = pa.foreign_buffer(tensor.data_ptr, tensor.nbytes, base=tensor)
+    return pa.Array.from_buffers(getattr(pa, name)(), tensor.size, [None, values])
+
+
+def pyarrow_tensor(pa: ModuleType, tensor: Tensor) -> object:
+    """A pyarrow.Tensor; from_numpy() takes any stride that is not negative, and keeps the read-only mark."""
+    return pa.Tensor.from_numpy(numpy(pa, tensor))
+
+
+def numba_cuda(module: ModuleType, tensor: Tensor) -> object:
+    """A DeviceNDArray; numba waits for the stream that the CUDA Array Interface names."""
+    return importlib.import_module("numba.cuda").as_cuda_array(tensor)
+
+
+def cudf_series(module: ModuleType, tensor: Tensor) -> object:
+    """A Series over the memory, by the CUDA Array Interface (from its documentation)."""
+    return module.Series(tensor)
+
+
+def cudf_frame(module: ModuleType, tensor: Tensor) -> object:
+    """A DataFrame; from_dlpack() takes a legacy capsule and copies into columns (from its documentation)."""
+    return module.from_dlpack(tensor.__dlpack__(stream=1))
+
+
+def paddle(module: ModuleType, tensor: Tensor) -> object:
+    """A paddle.Tensor; 3.x takes objects, older ones capsules (from its documentation)."""
+    dlpack = module.utils.dlpack
+    try:
+        return dlpack.from_dlpack(tensor)
+    except TypeError:
+        return dlpack.from_dlpack(tensor.__dlpack__())
+
+
+def dpnp_host(module: ModuleType, tensor: Tensor) -> object:
+    """A dpnp array in device memory: host memory has to be copied there (from its documentation)."""
+    return module.asarray(numpy(module, tensor))
+
+
+def mlx(module: ModuleType, tensor: Tensor) -> object:
+    """An mlx array, which always owns its memory (from its documentation). bfloat16 crosses as uint16."""
+    mx = importlib.import_module("mlx.core")
+    if tensor.dtype == "bfloat16":
+        return mx.array(numpy(module, _alias.as_integers(tensor))).view(mx.bfloat16)
+    return mx.array(numpy(module, tensor))
+
+
+def openvino(module: ModuleType, tensor: Tensor) -> object:
+    """An openvino.Tensor over the memory, dense only (from its documentation)."""
+    return module.Tensor(numpy(module, tensor), shared_memory=True)
+
+
+def buffer(_module: ModuleType, tensor: Tensor) -> memoryview:
+    """A memoryview."""
+    return memoryview(cast(_core.HostTensor, tensor))
+
+
+def xarray(module: ModuleType, tensor: Tensor) -> object:
+    """A DataArray over the memory."""
+    return module.DataArray(numpy(module, tensor))
+
+
+def pandas_series(module: ModuleType, tensor: Tensor) -> object:
+    """A Series over the memory."""
+    return module.Series(numpy(module, tensor), copy=False)
+
+
+def pandas_frame(module: ModuleType, tensor: Tensor) -> object:
+    """A DataFrame over the memory, rows along axis 0."""
+    return module.DataFrame(numpy(module, tensor), copy=False)
