@@ -1,0 +1,72 @@
+"""What a result has to say about where it was measured: no host names, no paths."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = done.stdout.strip().splitlines()
+    return lines[0].strip() if done.returncode == 0 and lines else None
+
+
+def cpu_model() -> str:
+    try:
+        info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or "unknown"
+    found = re.search(r"^model name\s*:\s*(.+)$", info, re.MULTILINE)
+    return found.group(1).strip() if found else platform.machine()
+
+
+def cpu_count() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def gpu_name() -> str | None:
+    return _first_line(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
+
+
+def gpu_driver() -> str | None:
+    return _first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+
+
+def git_commit() -> str | None:
+    """The commit, with a plus sign when the tree differs from it; None outside a git checkout."""
+    here = str(pathlib.Path(__file__).parent)
+    commit = _first_line(["git", "-C", here, "rev-parse", "--short=12", "HEAD"])
+    if commit is None:
+        return None
+    changed = _first_line(["git", "-C", here, "status", "--porcelain", "--untracked-files=no"])
+    return commit + ("+" if changed else "")
+
+
+def kind() -> str:
+    """`h200` or `cpu2`: the GPU's last word, or the number of usable cores."""
+    gpu = gpu_name()
+    if gpu is None:
+        return f"cpu{cpu_count()}"
+    return re.sub(r"[^a-z0-9]+", "", gpu.split()[-1].lower()) or "gpu"
+
+
+def describe() -> dict[str, object]:
+    return {
+        "kind": kind(),
+        "cpu": cpu_model(),
+        "cores": cpu_count(),
+        "gpu": gpu_name(),
+        "gpu_driver": gpu_driver(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "date": datetime.date.today().isoformat(),
+        "commit": git_commit(),
+    }
