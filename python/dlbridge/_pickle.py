@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -41,15 +40,12 @@ def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, pa
     DataError where the buffer's size is not that of the shape and dtype, ValueError for an unknown dtype.
     """
     octets = _core.asdlpack(memoryview(payload).cast("B"))
-    row = _alias.dtype_row(dtype)
-    bits = row["bits"] * row["lanes"]
-    element_bits = 8 * row["itemsize"] if padded or bits >= 8 else bits
-    expected = (math.prod(shape) * element_bits + 7) // 8
-    if octets.nbytes != expected:
-        raise _core.DataError(
-            f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}, which takes {expected}. "
-            "The pickle is damaged, or its out-of-band buffers are in another order"
+    try:
+        return _core.reinterpret(
+            octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded
         )
-    return _alias.host_view(
-        octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded
-    )
+    except _core.DataError as error:
+        raise _core.DataError(
+            f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}. The pickle is damaged, or "
+            f"its out-of-band buffers are in another order ({error})"
+        ) from error

@@ -7,6 +7,7 @@
 
 #include "dlbridge/cuda_driver.h"
 #include "dlbridge/host_copy.h"
+#include "dlbridge/validate.h"
 #include "protocols/array_interface/typestr.h"
 #include "protocols/buffer/format.h"
 #include "protocols/common/array_arguments.h"
@@ -94,6 +95,43 @@ std::string parse_typestr(const std::string& typestr) {
   return std::string(dtype->name);
 }
 
+// The tensor's memory under another description. Its own strides stay where no shape is given; else it must be dense.
+Status redescribe(const Tensor& source, const DTypeInfo& dtype, const DimsArgument& shape, Tensor& out) {
+  out.set_dtype(dtype);
+  out.dl.data = source.dl.data;
+  out.dl.device = source.dl.device;
+  out.dl.byte_offset = source.dl.byte_offset;
+  out.ready = source.ready;
+  const bool keeps_shape = shape.ndim < 0;
+  if (keeps_shape && dtype.itemsize != source.dtype().itemsize)
+    return malformed("dtype " + std::string(dtype.name) + " has another itemsize than " +
+                     std::string(source.dtype().name) + ". Give the shape, too");
+  if (keeps_shape) return build_layout<StrideUnit::kElements>(out, source.dl.ndim, source.dl.shape, source.dl.strides);
+  DLBRIDGE_TRY(build_layout<StrideUnit::kElements>(out, shape.ndim, shape.values, nullptr));
+  if (is_c_contiguous(source.dl) && out.nbytes() == source.nbytes()) return {};
+  return malformed(std::to_string(source.nbytes()) + " bytes are there and the shape takes " +
+                   std::to_string(out.nbytes()) + " of dense memory. Give a shape of the same size");
+}
+
+// Another view of `tensor`, which it holds: for consumers that cannot name a dtype or a flag.
+pyb::object reinterpret(const pyb::object& object, const std::optional<std::string>& dtype_name,
+                        const pyb::object& shape, std::optional<bool> readonly, std::optional<bool> padded) {
+  if (!is_tensor(object.ptr())) throw pyb::type_error("reinterpret(): the object is no dlbridge.Tensor");
+  const TensorObject* source = as_tensor(object.ptr());
+  const DTypeInfo* dtype = dtype_name ? find_dtype_by_name(*dtype_name) : &source->tensor.dtype();
+  if (dtype == nullptr) throw pyb::value_error("reinterpret(): dlbridge has no dtype '" + *dtype_name + "'");
+  DimsArgument dims;
+  if (!shape.is_none() && !parse_dims(shape.ptr(), "reinterpret()", "shape", dims)) throw pyb::error_already_set();
+  Tensor out;
+  const bool is_padded = padded.value_or(source->tensor.padded());
+  out.flags = (readonly.value_or(source->tensor.readonly()) ? kFlagReadOnly : 0) |
+              (is_padded && is_subbyte({dtype->code, dtype->bits, dtype->lanes}) ? kFlagPadded : 0);
+  throw_if_bad(redescribe(source->tensor, *dtype, dims, out), "reinterpret()");
+  TensorObject* made = wrap_tensor(std::move(out), source->protocol, object.ptr());
+  if (made == nullptr) throw pyb::error_already_set();
+  return pyb::reinterpret_steal<pyb::object>(as_object(made));
+}
+
 pyb::dict cuda_info() {
   pyb::dict out;
   out["available"] = cuda::available();
@@ -120,6 +158,9 @@ void init_cold(PyObject* module) {
   m.def("parse_format", &parse_format, pyb::arg("format"), pyb::arg("itemsize"),
         "The dtype name of a PEP 3118 format.");
   m.def("parse_typestr", &parse_typestr, pyb::arg("typestr"), "The dtype name of an array-interface typestr.");
+  m.def("reinterpret", &reinterpret, pyb::arg("tensor"), pyb::kw_only(), pyb::arg("dtype") = pyb::none(),
+        pyb::arg("shape") = pyb::none(), pyb::arg("readonly") = pyb::none(), pyb::arg("padded") = pyb::none(),
+        "The tensor's memory under another description, without a copy; the caller vouches for its meaning.");
   m.def("cuda_info", &cuda_info, "Whether a CUDA driver was found, and why not.");
   m.def("live_counts", &live_counts, "Live tensors, exports and copies: for leak tests.");
 }

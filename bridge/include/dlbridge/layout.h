@@ -7,12 +7,18 @@
 
 namespace dlbridge {
 
-// Axes of extent 0 or 1 never matter: their stride is never used (DLPack; NumPy's relaxed strides).
+inline bool has_zero_extent(const DLTensor& t) noexcept {
+  for (std::int32_t i = 0; i < t.ndim; ++i)
+    if (t.shape[i] == 0) return true;
+  return false;
+}
+
+// The stride of an axis of extent 1, and every stride of an empty tensor, is never used and does not matter (DLPack;
+// NumPy's relaxed strides).
 inline bool is_c_contiguous(const DLTensor& t) noexcept {
   std::int64_t expected = 1;
   for (std::int32_t i = t.ndim - 1; i >= 0; --i) {
-    if (t.shape[i] == 0) return true;
-    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
+    if (t.shape[i] != 1 && t.strides[i] != expected) return has_zero_extent(t);
     expected *= t.shape[i];
   }
   return true;
@@ -21,8 +27,7 @@ inline bool is_c_contiguous(const DLTensor& t) noexcept {
 inline bool is_f_contiguous(const DLTensor& t) noexcept {
   std::int64_t expected = 1;
   for (std::int32_t i = 0; i < t.ndim; ++i) {
-    if (t.shape[i] == 0) return true;
-    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
+    if (t.shape[i] != 1 && t.strides[i] != expected) return has_zero_extent(t);
     expected *= t.shape[i];
   }
   return true;
@@ -30,14 +35,14 @@ inline bool is_f_contiguous(const DLTensor& t) noexcept {
 
 inline bool has_negative_stride(const DLTensor& t) noexcept {
   for (std::int32_t i = 0; i < t.ndim; ++i)
-    if (t.shape[i] > 1 && t.strides[i] < 0) return true;
+    if (t.shape[i] > 1 && t.strides[i] < 0) return !has_zero_extent(t);
   return false;
 }
 
 // True where one element is reached by two indices along one axis (a broadcast): writing through it is a trap.
 inline bool has_zero_stride(const DLTensor& t) noexcept {
   for (std::int32_t i = 0; i < t.ndim; ++i)
-    if (t.shape[i] > 1 && t.strides[i] == 0) return true;
+    if (t.shape[i] > 1 && t.strides[i] == 0) return !has_zero_extent(t);
   return false;
 }
 
