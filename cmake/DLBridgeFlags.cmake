@@ -1,0 +1,31 @@
+# dlbridge_build_flags: how our own sources are compiled. Nothing of it reaches a user of dlbridge::dlbridge.
+include(CheckCXXCompilerFlag)
+include(CheckIPOSupported)
+
+add_library(dlbridge_build_flags INTERFACE)
+
+if(DLBRIDGE_WARNINGS)
+  target_compile_options(dlbridge_build_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+endif()
+
+# Every call into the interpreter would go through a PLT stub; a load from the GOT is one jump less on the hot path.
+check_cxx_compiler_flag(-fno-plt dlbridge_has_no_plt)
+if(dlbridge_has_no_plt)
+  target_compile_options(dlbridge_build_flags INTERFACE $<$<CONFIG:Release>:-fno-plt>)
+endif()
+
+if(DLBRIDGE_SANITIZE)
+  # -fno-sanitize-recover: a report must fail the test, not scroll by.
+  target_compile_options(dlbridge_build_flags INTERFACE
+    -fsanitize=${DLBRIDGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_link_options(dlbridge_build_flags INTERFACE -fsanitize=${DLBRIDGE_SANITIZE})
+endif()
+
+# The hot path crosses from protocols/ to python/src/: it needs inlining between sources. Sanitizers want none.
+set(dlbridge_lto OFF)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT DLBRIDGE_SANITIZE)
+  check_ipo_supported(RESULT dlbridge_lto OUTPUT dlbridge_lto_problem LANGUAGES CXX)
+  if(NOT dlbridge_lto)
+    message(STATUS "No link-time optimisation: ${dlbridge_lto_problem}")
+  endif()
+endif()

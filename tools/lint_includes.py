@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks the direction of includes: protocols -> bridge, ndarray -> bridge, python -> all, and nothing the other way.
+
+`protocols` and `ndarray` never see each other: they meet at the descriptor only. Run it in the repository, or give the
+root as the one argument; it prints a line for each violation and exits 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LAYERS = ("bridge", "protocols", "ndarray", "python")
+SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh", ".inl"}
+
+# What each layer may include of this repository.
+ALLOWED = {
+    "bridge": {"bridge"},
+    "protocols": {"bridge", "protocols"},
+    "ndarray": {"bridge", "ndarray"},
+    "python": {"bridge", "protocols", "ndarray", "python"},
+}
+
+PYTHON_HEADERS = re.compile(r"(Python\.h|pybind11/|nanobind/|numpy/|pyconfig\.h|structmember\.h)")
+CUDA_HEADERS = re.compile(r"(cuda\.h|cuda_|cudaTypedefs|driver_types|nvrtc\.h|cub/|thrust/|cublas|cusolver|cufft)")
+
+# What each layer may not include from outside. The bridge and the readers run without a CUDA toolkit: they open the
+# driver at run time. The bridge's pybind11 caster is the one header of it that knows Python.
+FOREIGN = {
+    "bridge": (("Python", PYTHON_HEADERS), ("CUDA", CUDA_HEADERS)),
+    "protocols": (("CUDA", CUDA_HEADERS),),
+    "ndarray": (("Python", PYTHON_HEADERS),),
+    "python": (),
+}
+KNOWS_PYTHON = {Path("bridge/include/dlbridge/pybind11.h")}
+
+INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def layer_of(include: str, source: Path, root: Path) -> str | None:
+    """The layer of this repository that an include names, or None for a header from outside."""
+    beside = (root / source.parent / include).resolve()
+    if beside.exists() and beside.is_relative_to(root):
+        first = beside.relative_to(root).parts[0]
+        return first if first in LAYERS else "outside the layers"
+    first = include.split("/", 1)[0]
+    if first in ("tests", "benchmarks", "examples"):
+        return "outside the layers"
+    if first == "dlbridge":
+        return "bridge"
+    return first if first in LAYERS and "/" in include else None
+
+
+def violations_of(source: Path, root: Path) -> Iterator[str]:
+    """Each violation of one file (relative to root), as `path:line: what, and the rule`."""
+    layer = source.parts[0]
+    text = (root / source).read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match is None:
+            continue
+        include = match.group(1) or match.group(2)
+        target = layer_of(include, source, root)
+        if target is not None:
+            if target not in ALLOWED[layer]:
+                allowed = ", ".join(sorted(ALLOWED[layer]))
+                yield f"{source}:{number}: {layer} includes {include} ({target}); it may include {allowed} only"
+            continue
+        for name, pattern in FOREIGN[layer]:
+            if pattern.match(include) and not (name == "Python" and source in KNOWS_PYTHON):
+                yield f"{source}:{number}: {layer} includes {include}; it must build without {name}"
+
+
+def lint(root: Path) -> list[str]:
+    """All violations below root, sorted by path."""
+    root = root.resolve()
+    found: list[str] = []
+    for layer in LAYERS:
+        for path in sorted((root / layer).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                found.extend(violations_of(path.relative_to(root), root))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    if not (root / "bridge").is_dir():
+        print(f"lint_includes: {root} has no folder bridge/: not the root of the repository", file=sys.stderr)
+        return 2
+    found = lint(root)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
