@@ -1,0 +1,13 @@
+// expect: nodiscard
+#include "dlbridge/errors.h"
+
+dlbridge::Status step();
+
+bool run() {
+#ifdef DLBRIDGE_MUST_FAIL
+  step();
+  return true;
+#else
+  return step().ok();
+#endif
+}

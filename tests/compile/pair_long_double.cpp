@@ -1,0 +1,10 @@
+// expect: incomplete type|implicit instantiation of undefined template
+#include "dlbridge/dtype.h"
+
+#ifdef DLBRIDGE_MUST_FAIL
+using Element = long double;  // DLPack cannot carry x87's 80 bits in 16 bytes
+#else
+using Element = double;
+#endif
+
+constexpr dlbridge::DType kDType = dlbridge::dtype_of_v<Element>;
