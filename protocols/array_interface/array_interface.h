@@ -20,6 +20,10 @@ Read read_struct(PyObject* object, py::TensorObject* self);
 extern PyTypeObject* numpy_array_type;
 // Looks whether NumPy has been imported by now; never imports it. False with a Python error set.
 bool connect_numpy();
+// The table's row for a numpy.dtype object of NumPy's own types in native byte order; nullptr for anything else.
+const DTypeInfo* find_plain_dtype(PyObject* dtype) noexcept;
+// Refuses a masked array with a mask, which every protocol drops in silence. False with a Python error set.
+bool check_mask(PyObject* object);
 // `object` is an ndarray or an instance of a subclass.
 Read read_numpy(PyObject* object, py::TensorObject* self);
 // An ndarray that shares the tensor's memory and keeps `self` alive; read-only stays read-only. Imports NumPy.
@@ -31,6 +35,7 @@ PyObject* tensor_array_struct(PyObject* self, void*) noexcept;
 
 // The dictionary that both interfaces share: shape, typestr, data, strides (None when C-contiguous), version.
 // Null with an AttributeError where the dtype has no typestr, so that hasattr() and NumPy look further.
-PyObject* make_interface_dict(const Tensor& tensor, const char* attribute, int version) noexcept;
+// With `with_stream` it also has the key 'stream', None.
+PyObject* make_interface_dict(const Tensor& tensor, const char* attribute, int version, bool with_stream) noexcept;
 
 }  // namespace dlbridge::array_interface

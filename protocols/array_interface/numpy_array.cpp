@@ -71,26 +71,6 @@ Status decode(PyArrayObject* array, Tensor& tensor) {
                       reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(array)));
 }
 
-// A masked array drops its mask through every protocol: refuse it while a mask is there.
-bool refuse_masked(PyObject* object) {
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy.ma");  // borrowed
-  if (module == nullptr) return true;
-  const py::Ref type(PyObject_GetAttrString(module, "MaskedArray"));
-  if (!type) {
-    PyErr_Clear();
-    return true;
-  }
-  const int masked = PyObject_IsInstance(object, type.get());
-  if (masked <= 0) return masked == 0;
-  const py::Ref mask(PyObject_GetAttrString(object, "_mask"));
-  const py::Ref nomask(PyObject_GetAttrString(module, "nomask"));
-  if (!mask || !nomask) return false;
-  if (mask.get() == nomask.get()) return true;
-  py::raise(kOperation, ErrorCode::kRefused,
-            "the array is a numpy.ma.MaskedArray with a mask, which DLPack cannot say. Fill it first: a.filled(0)");
-  return false;
-}
-
 // The descr for a dtype of NumPy's or ml_dtypes'. New reference; null with a Python error set.
 PyArray_Descr* make_descr(const DTypeInfo& dtype) {
   if (dtype.numpy_type >= 0) return PyArray_DescrFromType(dtype.numpy_type);
@@ -111,14 +91,40 @@ PyArray_Descr* make_descr(const DTypeInfo& dtype) {
 bool connect_numpy() {
   if (numpy_array_type != nullptr) return true;
   // By name and without importing: an object of NumPy's can only be here if somebody imported it.
-  if (PyDict_GetItemString(PyImport_GetModuleDict(), "numpy") == nullptr) return true;
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");  // borrowed; None blocks an import
+  if (module == nullptr || module == Py_None) return true;
   if (PyArray_ImportNumPyAPI() < 0) return false;
   numpy_array_type = &PyArray_Type;
   return true;
 }
 
+const DTypeInfo* find_plain_dtype(PyObject* dtype) noexcept {
+  if (numpy_array_type == nullptr || !PyArray_DescrCheck(dtype)) return nullptr;
+  const auto* descr = reinterpret_cast<const PyArray_Descr*>(dtype);
+  return PyArray_ISNBO(descr->byteorder) ? find_dtype_by_numpy_type(descr->type_num) : nullptr;
+}
+
+bool check_mask(PyObject* object) {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy.ma");  // borrowed
+  if (module == nullptr) return true;
+  const py::Ref type(PyObject_GetAttrString(module, "MaskedArray"));
+  if (!type) {
+    PyErr_Clear();
+    return true;
+  }
+  const int masked = PyObject_IsInstance(object, type.get());
+  if (masked <= 0) return masked == 0;
+  const py::Ref mask(PyObject_GetAttrString(object, "_mask"));
+  const py::Ref nomask(PyObject_GetAttrString(module, "nomask"));
+  if (!mask || !nomask) return false;
+  if (mask.get() == nomask.get()) return true;
+  py::raise(kOperation, ErrorCode::kRefused,
+            "the array is a numpy.ma.MaskedArray with a mask, which DLPack cannot say. Fill it first: a.filled(0)");
+  return false;
+}
+
 Read read_numpy(PyObject* object, py::TensorObject* self) {
-  if (Py_TYPE(object) != numpy_array_type && !refuse_masked(object)) return Read::kFailed;
+  if (Py_TYPE(object) != numpy_array_type && !check_mask(object)) return Read::kFailed;
   if (const Status status = decode(reinterpret_cast<PyArrayObject*>(object), self->tensor); !status.ok())
       [[unlikely]] {
     py::raise(kOperation, status.issue());

@@ -35,6 +35,21 @@ Status decode(const ArrayStruct& array, Tensor& tensor) {
                       reinterpret_cast<const std::int64_t*>(array.strides));
 }
 
+// False with a Python error set. The capsule stays the caller's.
+bool read_capsule(PyObject* object, PyObject* capsule, Tensor& tensor) {
+  if (!PyCapsule_CheckExact(capsule) || PyCapsule_GetName(capsule) != nullptr) {
+    PyErr_Clear();
+    py::raise(kOperation, ErrorCode::kWrongType,
+              "__array_struct__ of " + py::type_name(object) + " is no capsule with the name NULL (array interface)");
+    return false;
+  }
+  const auto* array = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
+  if (array == nullptr) return false;
+  const Status status = decode(*array, tensor);
+  if (!status.ok()) py::raise(kOperation, status.code(), "__array_struct__: " + status.message());
+  return status.ok();
+}
+
 }  // namespace
 
 Read read_struct(PyObject* object, py::TensorObject* self) {
@@ -44,16 +59,9 @@ Read read_struct(PyObject* object, py::TensorObject* self) {
     PyErr_Clear();
     return Read::kAbsent;
   }
-  if (!PyCapsule_CheckExact(capsule.get()) || PyCapsule_GetName(capsule.get()) != nullptr) {
-    PyErr_Clear();
-    py::raise(kOperation, ErrorCode::kWrongType,
-              "__array_struct__ of " + py::type_name(object) + " is no capsule with the name NULL (array interface)");
-    return Read::kFailed;
-  }
-  const auto* array = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.get(), nullptr));
-  if (array == nullptr) return Read::kFailed;
-  if (const Status status = decode(*array, self->tensor); !status.ok()) {
-    py::raise(kOperation, status.code(), "__array_struct__: " + status.message());
+  if (!read_capsule(object, capsule.get(), self->tensor)) {
+    py::ErrorGuard error;  // the capsule's destructor may be Python code, which must not see our error pending
+    capsule = py::Ref();
     return Read::kFailed;
   }
   self->tensor.owner = Owner(capsule.release(), release_capsule);

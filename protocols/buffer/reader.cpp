@@ -1,3 +1,5 @@
+#include <string>
+
 #include "dlbridge/validate.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/buffer/format.h"
@@ -21,6 +23,7 @@ Status refuse_indirect() {
 }
 
 Status decode(const Py_buffer& view, Tensor& tensor) {
+  static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
   const DTypeInfo* dtype = &info(DType::kUInt8);
   const bool plain_bytes =
       view.itemsize == 1 && (view.format == nullptr || (view.format[0] == 'B' && view.format[1] == '\0'));
@@ -33,13 +36,14 @@ Status decode(const Py_buffer& view, Tensor& tensor) {
   tensor.dl.device = {kDLCPU, 0};
   tensor.set_dtype(*dtype);
   if (view.readonly != 0) tensor.flags |= kFlagReadOnly;
-  static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
-  if (view.shape == nullptr && view.ndim == 1) {
-    const std::int64_t extent = view.len / view.itemsize;
-    return build_layout<StrideUnit::kBytes>(tensor, 1, &extent, nullptr);
-  }
-  return build_layout<StrideUnit::kBytes>(tensor, view.ndim, reinterpret_cast<const std::int64_t*>(view.shape),
-                      reinterpret_cast<const std::int64_t*>(view.strides));
+  if (view.ndim == 1 && view.itemsize == 1 && (view.strides == nullptr || view.strides[0] == 1)) [[likely]]
+    return build_byte_layout(tensor, view.shape != nullptr ? view.shape[0] : view.len);
+  if (view.shape == nullptr && view.ndim > 1) [[unlikely]]
+    return malformed("the buffer's shape is null with ndim " + std::to_string(view.ndim) +
+                     " although strides were asked for (PEP 3118). The exporter must mend it");
+  const std::int64_t extent = view.len / view.itemsize;
+  const auto* shape = view.shape == nullptr ? &extent : reinterpret_cast<const std::int64_t*>(view.shape);
+  return build_layout<StrideUnit::kBytes>(tensor, view.ndim, shape, reinterpret_cast<const std::int64_t*>(view.strides));
 }
 
 }  // namespace

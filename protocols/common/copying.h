@@ -1,6 +1,8 @@
 // Copies between devices as Python code sees them: other threads run meanwhile.
 #pragma once
 
+#include <utility>
+
 #include "dlbridge/device_copy.h"
 #include "protocols/common/python.h"
 
@@ -27,6 +29,15 @@ inline DLDevice plain_memory_of(DLDevice device) noexcept {
 inline Status copy_without_gil(const Tensor& source, DLDevice target, StreamHandle stream, Tensor& out) {
   GilRelease released;
   return cuda::copy_to_device(source, plain_memory_of(target), stream, out);
+}
+
+// Host memory (pinned) that a stream of `device` may still write: whoever reads it asks for no stream, so the wait is
+// here, with the GIL released.
+inline Status wait_on_host(Tensor& tensor, int device) {
+  if (tensor.ready.is_ready()) return {};
+  const Ordering ready = std::exchange(tensor.ready, Ordering::ready());
+  GilRelease released;
+  return cuda::synchronize(ready, device);
 }
 
 }  // namespace dlbridge::py

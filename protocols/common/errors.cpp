@@ -70,13 +70,10 @@ void raise_current_exception() noexcept {
 }
 
 std::string take_error_text() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Ref keep_type(type), keep_value(value), keep_traceback(traceback);
-  if (!keep_value) return "unknown error";
-  std::string text = Py_TYPE(value)->tp_name;
-  if (const Ref message(PyObject_Str(value)); message) {
+  const Ref error = take_exception();
+  if (!error) return "unknown error";
+  std::string text = Py_TYPE(error.get())->tp_name;
+  if (const Ref message(PyObject_Str(error.get())); message) {
     if (const char* utf8 = PyUnicode_AsUTF8(message.get())) text += std::string(": ") + utf8;
   }
   PyErr_Clear();

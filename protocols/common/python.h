@@ -71,22 +71,48 @@ inline bool interpreter_alive() noexcept {
 #endif
 }
 
+// The pending exception as an object, with its traceback, and clears it. Null where there is none.
+inline Ref take_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return Ref(PyErr_GetRaisedException());
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type == nullptr) return {};
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
+  Py_DECREF(type);
+  Py_XDECREF(traceback);
+  return Ref(value);
+#endif
+}
+
+// Makes `exception` the pending one again; null clears.
+inline void set_exception(Ref exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(exception.release());
+#else
+  PyObject* value = exception.release();
+  if (value == nullptr) return PyErr_Clear();
+  PyErr_Restore(Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value))).release(), value,
+                PyException_GetTraceback(value));
+#endif
+}
+
 // Holds a pending exception aside while foreign code (a deleter, a release function) runs.
 class ErrorGuard {
  public:
   ErrorGuard() noexcept {
-    if (PyErr_Occurred() != nullptr) [[unlikely]] PyErr_Fetch(&type_, &value_, &traceback_);
+    if (PyErr_Occurred() != nullptr) [[unlikely]] pending_ = take_exception();
   }
   ErrorGuard(const ErrorGuard&) = delete;
   ErrorGuard& operator=(const ErrorGuard&) = delete;
   ~ErrorGuard() {
-    if (type_ != nullptr) [[unlikely]] PyErr_Restore(type_, value_, traceback_);
+    if (pending_) [[unlikely]] set_exception(std::move(pending_));
   }
 
  private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
+  Ref pending_;
 };
 
 }  // namespace dlbridge::py

@@ -117,6 +117,24 @@ inline void abandon_tensor(TensorObject* self) noexcept {
   recycle_tensor(self);
 }
 
+// A tensor while a reader fills it: dropped again unless it is committed, also when std::bad_alloc passes.
+class PendingTensor {
+ public:
+  explicit PendingTensor(Protocol protocol) noexcept : self_(begin_tensor(protocol)) {}
+  PendingTensor(const PendingTensor&) = delete;
+  PendingTensor& operator=(const PendingTensor&) = delete;
+  ~PendingTensor() { abandon(); }
+
+  TensorObject* get() const noexcept { return self_; }  // null: MemoryError is set
+  TensorObject* commit() noexcept { return commit_tensor(std::exchange(self_, nullptr)); }
+  void abandon() noexcept {
+    if (self_ != nullptr) abandon_tensor(std::exchange(self_, nullptr));
+  }
+
+ private:
+  TensorObject* self_;
+};
+
 // Wraps a descriptor (moved in) in a new object. Null with a Python error set.
 inline TensorObject* wrap_tensor(Tensor&& tensor, Protocol protocol, PyObject* source) noexcept {
   TensorObject* self = begin_tensor(protocol);

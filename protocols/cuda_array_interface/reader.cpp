@@ -4,6 +4,7 @@
 #include "dlbridge/cuda_order.h"
 #include "dlbridge/validate.h"
 #include "protocols/array_interface/interface_dict.h"
+#include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
@@ -45,15 +46,17 @@ bool parse_data(const array_interface::InterfaceDict& interface, Tensor& tensor)
   return true;
 }
 
-// An array of size zero lies nowhere: it belongs to the current device, or to the first where there is no driver.
+// An array of size zero lies nowhere: it belongs to the current device, or to the first where there is no driver, and
+// there is nothing in it to wait for.
 Status find_device(Tensor& tensor) {
   if (tensor.size != 0) {
     DLBRIDGE_TRY(cuda::device_of_pointer(tensor.dl.data, tensor.dl.device));
-    return {};
+    return is_host(tensor.dl.device) ? py::wait_on_host(tensor, 0) : Status();
   }
   int current = 0;
   if (cuda::available() && !cuda::current_device(current).ok()) current = 0;
   tensor.dl.device = {kDLCUDA, current};
+  tensor.ready = Ordering::ready();
   return {};
 }
 

@@ -39,6 +39,9 @@ bool query_stream(const DLPackExchangeAPI* api, Tensor& tensor);
 
 // torch.Tensor: the borrowed DLTensor (the object keeps the memory), with the checks that its table leaves out.
 Read read_torch(PyObject* object, const DLPackExchangeAPI* api, py::TensorObject* self);
+// The same checks for torch.Tensor and its subclasses on their way through __dlpack__, where PyTorch lets the neg bit
+// pass. False with a Python error set.
+bool check_torch(PyObject* object);
 
 // --- exporter.cpp -------------------------------------------------------------------------------------------------
 

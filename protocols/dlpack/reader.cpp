@@ -4,6 +4,7 @@
 
 #include "dlbridge/cuda_driver.h"
 #include "dlbridge/dlpack_codec.h"
+#include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
 #include "protocols/dlpack/dlpack.h"
 
@@ -72,10 +73,7 @@ py::Ref call_dlpack(PyObject* object, const CallPlan& plan) {
   py::Ref capsule = call_with(object, full_names, full);
   if (capsule || plan.ask_host_copy || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
 
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const py::Ref keep_type(type), first(value), keep_traceback(traceback);
+  py::Ref first = py::take_exception();
   if (plan.with_stream) {
     PyObject* const only_stream[] = {stream.get()};
     capsule = call_with(object, py::names.kw_stream, only_stream);
@@ -84,10 +82,9 @@ py::Ref call_dlpack(PyObject* object, const CallPlan& plan) {
   }
   capsule = call_with(object, nullptr, nullptr);
   if (!capsule) {
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (value != nullptr && first) PyException_SetContext(value, py::Ref::borrow(first.get()).release());
-    PyErr_Restore(type, value, traceback);
+    py::Ref last = py::take_exception();
+    PyException_SetContext(last.get(), first.release());
+    py::set_exception(std::move(last));
   }
   return capsule;
 }
@@ -168,7 +165,7 @@ Read read_object(PyObject* object, std::optional<DLDevice> target, py::TensorObj
     py::raise(kOperation, status.issue());
     return Read::kFailed;
   }
-  const py::Ref capsule = call_dlpack(object, plan);
+  py::Ref capsule = call_dlpack(object, plan);
   guard.reset();
   if (!capsule) return Read::kFailed;
   if (!PyCapsule_CheckExact(capsule.get())) {
@@ -178,9 +175,19 @@ Read read_object(PyObject* object, std::optional<DLDevice> target, py::TensorObj
     return Read::kFailed;
   }
   const Read result = read_capsule(capsule.get(), self);
-  if (result != Read::kDone) return result;
+  if (result != Read::kDone) {
+    py::ErrorGuard error;  // the capsule's destructor may be Python code, which must not see our error pending
+    capsule = py::Ref();
+    return result;
+  }
   // What the capsule says counts: pinned PyTorch tensors announce one device and deliver another.
-  if (is_cuda(self->tensor.dl.device)) self->tensor.ready = ready;
+  self->tensor.ready = ready;
+  if (!is_cuda(self->tensor.dl.device)) [[likely]] {
+    if (status = py::wait_on_host(self->tensor, device.device_id); !status.ok()) {
+      py::raise(kOperation, status.issue());
+      return Read::kFailed;
+    }
+  }
   Py_INCREF(object);
   self->source = object;
   return Read::kDone;

@@ -53,10 +53,9 @@ int ask_method(PyObject* object, PyCFunction fast, PyObject* name) {
   return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
-int asks_grad(PyObject* object) {
-  const py::Ref answer(checks.requires_grad != nullptr
-                           ? checks.requires_grad(object, checks.requires_grad_closure)
-                           : PyObject_GetAttr(object, py::names.requires_grad));
+int asks_grad(PyObject* object, const TorchChecks& by) {
+  const py::Ref answer(by.requires_grad != nullptr ? by.requires_grad(object, by.requires_grad_closure)
+                                                   : PyObject_GetAttr(object, py::names.requires_grad));
   return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
@@ -67,48 +66,44 @@ int asks_grad(PyObject* object) {
   return false;
 }
 
-// The answers in PyTorch's own words.
-bool ask_torch(PyObject* object, DLDataType dtype) {
-  if (!checks.ready) [[unlikely]] find_checks(Py_TYPE(object));
-  if (const int answer = asks_grad(object); answer != 0) [[unlikely]]
+// The answers in PyTorch's own words. Without functions in `by`, the attributes are looked up.
+bool ask_torch(PyObject* object, bool may_be_complex, const TorchChecks& by) {
+  if (const int answer = asks_grad(object, by); answer != 0) [[unlikely]]
     return refuse(answer, "requires grad", "x.detach()");
-  if (const int answer = ask_method(object, checks.is_neg, py::names.is_neg); answer != 0) [[unlikely]]
+  if (const int answer = ask_method(object, by.is_neg, py::names.is_neg); answer != 0) [[unlikely]]
     return refuse(answer, "has the neg bit set", "x.resolve_neg()");
-  if (dtype.code != kDLComplex) return true;
-  if (const int answer = ask_method(object, checks.is_conj, py::names.is_conj); answer != 0) [[unlikely]]
+  if (!may_be_complex) return true;
+  if (const int answer = ask_method(object, by.is_conj, py::names.is_conj); answer != 0) [[unlikely]]
     return refuse(answer, "has the conj bit set", "x.resolve_conj()");
   return true;
 }
 
 bool check_lazy_bits(PyObject* object, DLDataType dtype) {
   if (bits.ready() && bits.surely_plain(object)) [[likely]] return true;
-  return ask_torch(object, dtype);
+  if (!checks.ready) [[unlikely]] find_checks(Py_TYPE(object));
+  return ask_torch(object, dtype.code == kDLComplex, checks);
 }
 
 // Sparse, quantised, MKL-DNN and meta tensors: PyTorch's own RuntimeError, several lines of C++, becomes a cause.
 [[gnu::cold]] Read refuse_layout() {
   if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return Read::kFailed;
-  PyObject *type, *cause, *traceback;
-  PyErr_Fetch(&type, &cause, &traceback);
-  PyErr_NormalizeException(&type, &cause, &traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  const py::Ref text(PyObject_Str(cause));
+  py::Ref cause = py::take_exception();
+  const py::Ref text(PyObject_Str(cause.get()));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
   const std::string_view whole = utf8 != nullptr ? utf8 : "no reason given";
   py::raise(kOperation, ErrorCode::kRefused,
             "PyTorch does not export the torch.Tensor: " + std::string(whole.substr(0, whole.find('\n'))) +
                 ". Make it dense on a real device first, for example x.to_dense()");
-  PyObject *new_type, *error, *new_traceback;
-  PyErr_Fetch(&new_type, &error, &new_traceback);
-  PyErr_NormalizeException(&new_type, &error, &new_traceback);
-  PyException_SetCause(error, cause);  // steals
-  PyErr_Restore(new_type, error, new_traceback);
+  py::Ref error = py::take_exception();
+  PyException_SetCause(error.get(), cause.release());
+  py::set_exception(std::move(error));
   return Read::kFailed;
 }
 
 }  // namespace
+
+bool check_torch(PyObject* object) { return ask_torch(object, true, TorchChecks{}); }
 
 Read read_torch(PyObject* object, const DLPackExchangeAPI* api, py::TensorObject* self) {
   if (api->dltensor_from_py_object_no_sync == nullptr) return read_exchange(object, api, self);

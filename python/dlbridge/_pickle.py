@@ -46,6 +46,6 @@ def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, pa
         )
     except _core.DataError as error:
         raise _core.DataError(
-            f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}. The pickle is damaged, or "
-            f"its out-of-band buffers are in another order ({error})"
+            f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}: {error}. The pickle is "
+            "damaged, or its out-of-band buffers are in another order"
         ) from error

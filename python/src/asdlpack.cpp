@@ -11,6 +11,7 @@
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
+#include "protocols/cuda_array_interface/cupy_reader.h"
 #include "python/src/bridge.h"
 #include "python/src/routes.h"
 
@@ -33,7 +34,15 @@ struct Options {
 
 Read read_dlpack(PyObject* object, const Options& options, TensorObject* self) {
   if (PyCapsule_CheckExact(object)) return dlpack::read_capsule(object, self);
-  if (PyObject_HasAttr(object, names.dlpack) == 0) return Read::kAbsent;
+  // A property that raises is a refusal, not an absence.
+#if PY_VERSION_HEX >= 0x030D0000
+  const int found = PyObject_HasAttrWithError(object, names.dlpack);
+#else
+  PyObject* method = nullptr;
+  const int found = _PyObject_LookupAttr(object, names.dlpack, &method);
+  Py_XDECREF(method);
+#endif
+  if (found <= 0) return found < 0 ? Read::kFailed : Read::kAbsent;
   return dlpack::read_object(object, options.device, self);
 }
 Read read_cuda(PyObject* object, const Options&, TensorObject* self) {
@@ -93,12 +102,7 @@ class Refusals {
  public:
   void add(const char* attribute) {
     if (!first_) {
-      PyErr_Fetch(&type_, &value_, &traceback_);
-      PyErr_NormalizeException(&type_, &value_, &traceback_);
-      if (traceback_ != nullptr) PyException_SetTraceback(value_, traceback_);
-      Py_XDECREF(type_);
-      Py_XDECREF(traceback_);
-      first_ = Ref(value_);
+      first_ = take_exception();
       return;
     }
     const std::string note = std::string("dlbridge also tried ") + attribute + ": " + take_error_text();
@@ -106,12 +110,9 @@ class Refusals {
     PyErr_Clear();  // Python 3.10 has no notes
   }
   bool any() const noexcept { return static_cast<bool>(first_); }
-  void raise_first() {
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(first_.get())), first_.get());
-  }
+  void raise_first() { set_exception(std::move(first_)); }
 
  private:
-  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
   Ref first_;
 };
 
@@ -128,12 +129,22 @@ void raise_no_protocol(PyObject* object, const Options& options) {
                             "numpy.asarray()");
 }
 
+// What libraries drop in silence when they export: caught on the ways around their own readers, too.
+bool check_silent_losses(PyObject* object) {
+  const Route route = route_of(Py_TYPE(object)).route;
+  if (route == Route::kNumpy) return array_interface::check_mask(object);
+  if (route == Route::kTorch || route == Route::kTorchSubclass) return dlpack::check_torch(object);
+  return true;
+}
+
 TensorObject* read_generic(PyObject* object, const Options& options, bool only_dlpack) {
+  if (!check_silent_losses(object)) return nullptr;
   Refusals refusals;
   for (const Reader& reader : kReaders) {
     if (options.protocol != Protocol::kNone && reader.protocol != options.protocol) continue;
     if (only_dlpack && options.protocol == Protocol::kNone && reader.protocol != Protocol::kDLPack) continue;
-    TensorObject* self = begin_tensor(reader.protocol);
+    PendingTensor pending(reader.protocol);
+    TensorObject* const self = pending.get();
     if (self == nullptr) return nullptr;
     Read result = reader.read(object, options, self);
     if (result == Read::kDone && !options.must_copy && !surely_usable(self, true)) {
@@ -142,8 +153,8 @@ TensorObject* read_generic(PyObject* object, const Options& options, bool only_d
         result = Read::kFailed;
       }
     }
-    if (result == Read::kDone) return commit_tensor(self);
-    abandon_tensor(self);
+    if (result == Read::kDone) return pending.commit();
+    pending.abandon();
     if (result == Read::kAbsent) continue;
     if (is_final_error()) return nullptr;
     refusals.add(reader.attribute);
@@ -157,11 +168,14 @@ TensorObject* read_generic(PyObject* object, const Options& options, bool only_d
 
 // --- one known type ---------------------------------------------------------------------------------------------------
 
-// kAbsent: not one of the direct routes.
+// kAbsent: the direct route does not know this object; the ordinary readers do.
 inline Read read_direct(PyObject* object, const TypeEntry& entry, TensorObject* self) {
   switch (entry.route) {
     case Route::kNumpy: self->protocol = Protocol::kArrayInterface; return array_interface::read_numpy(object, self);
     case Route::kTorch: self->protocol = Protocol::kDLPack; return dlpack::read_torch(object, entry.api, self);
+    case Route::kCupy:
+      self->protocol = Protocol::kCudaArrayInterface;
+      return cuda_array_interface::read_cupy(object, self);
     case Route::kExchange: self->protocol = Protocol::kDLPack; return dlpack::read_exchange(object, entry.api, self);
     case Route::kCapsule: self->protocol = Protocol::kDLPack; return dlpack::read_capsule(object, self);
     case Route::kBuffer: self->protocol = Protocol::kBuffer; return buffer::read(object, self);
@@ -171,7 +185,8 @@ inline Read read_direct(PyObject* object, const TypeEntry& entry, TensorObject* 
 
 inline TensorObject* read_known(PyObject* object, const TypeEntry& entry, const Options& options) {
   const Route route = entry.route;  // not read again: reading may run Python code, which may replace the entry
-  TensorObject* self = begin_tensor(Protocol::kNone);
+  PendingTensor pending(Protocol::kNone);
+  TensorObject* const self = pending.get();
   if (self == nullptr) return nullptr;
   Read result = read_direct(object, entry, self);
   const bool foreign = route == Route::kBuffer;
@@ -181,9 +196,9 @@ inline TensorObject* read_known(PyObject* object, const TypeEntry& entry, const 
       result = Read::kFailed;
     }
   }
-  if (result == Read::kDone) [[likely]] return commit_tensor(self);
-  abandon_tensor(self);
-  return nullptr;
+  if (result == Read::kDone) [[likely]] return pending.commit();
+  pending.abandon();
+  return result == Read::kAbsent ? read_generic(object, options, false) : nullptr;
 }
 
 TensorObject* read_known(PyObject* object, const Options& options) {
@@ -261,7 +276,8 @@ PyObject* apply_options(Ref tensor, const Options& options) {
     return nullptr;
   }
   if (moves || options.must_copy) {
-    TensorObject* copied = copy_tensor(self, moves ? target : from, kOperation);
+    // 0 unless the user named a stream.
+    TensorObject* copied = copy_tensor(self, moves ? target : from, kOperation, options.stream.handle);
     if (copied == nullptr) return nullptr;
     tensor = Ref(as_object(copied));
   }
@@ -305,9 +321,9 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
   }
 }
 
-TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation) {
+TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {
   Tensor copy;
-  const Status status = copy_without_gil(source->tensor, target, 0, copy);
+  const Status status = copy_without_gil(source->tensor, target, stream, copy);
   if (!status.ok()) {
     raise(operation, status.issue());
     return nullptr;

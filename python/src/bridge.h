@@ -28,8 +28,9 @@ PyObject* convert(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyO
 PyObject* to_exchange(PyObject* module, PyObject* const* args, Py_ssize_t nargs) noexcept;
 PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
 
-// A dense, writable copy on `target` with the object protocol's name and no source. Null with a Python error set.
-TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation);
+// A dense, writable copy on `target` with the object protocol's name and no source, to be used on `stream` (0: the
+// thread's current one). Null with a Python error set.
+TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream = 0);
 
 // --- cold.cpp (pybind11): diagnosis for inspect(), the tests and the self-test runner -----------------------------------
 void init_cold(PyObject* module);

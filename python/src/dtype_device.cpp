@@ -148,9 +148,14 @@ bool parse_device_argument(PyObject* argument, const char* operation, std::optio
   out.reset();
   if (argument == nullptr || argument == Py_None) return true;
   const pyb::handle handle(argument);
-  if (pyb::isinstance<DeviceValue>(handle)) {
-    out = handle.cast<DeviceValue>().dl;
-    return true;
+  try {
+    if (pyb::isinstance<DeviceValue>(handle)) {
+      out = handle.cast<DeviceValue>().dl;
+      return true;
+    }
+  } catch (pyb::error_already_set& error) {  // out of memory, for one; the callers know no pybind11
+    error.restore();
+    return false;
   }
   if (PyTuple_Check(argument)) {
     DLDevice device;

@@ -53,13 +53,18 @@ bool refuse_subinterpreter() {
 
 }  // namespace
 
-PYBIND11_MODULE(_core, m, pybind11::multiple_interpreters::not_supported()) {
+PYBIND11_MODULE(_core_pybind11, m, pybind11::multiple_interpreters::not_supported()) {
   m.attr("__version__") = DLBRIDGE_VERSION;
-  const bool done = !refuse_subinterpreter() && dlbridge::py::init_names() &&
-                    dlbridge::py::init_exceptions(m.ptr()) && dlbridge::py::init_tensor_types(m.ptr()) &&
-                    PyModule_AddFunctions(m.ptr(), functions) == 0;
+  const bool done = dlbridge::py::init_names() && dlbridge::py::init_exceptions(m.ptr()) &&
+                    dlbridge::py::init_tensor_types(m.ptr()) && PyModule_AddFunctions(m.ptr(), functions) == 0;
   if (!done) throw pybind11::error_already_set();
   dlbridge::py::read_switches();
   dlbridge::py::init_dtype_device(m.ptr());
   dlbridge::py::init_cold(m.ptr());
+}
+
+// pybind11's own entry takes the GIL through PyGILState, which waits forever in a subinterpreter before Python 3.12:
+// the refusal comes first. From 3.13 on this runs in the main interpreter, and CPython refuses by the slot above.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+  return refuse_subinterpreter() ? nullptr : PyInit__core_pybind11();
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "protocols/array_interface/array_interface.h"
+#include "protocols/cuda_array_interface/cupy_reader.h"
 
 namespace dlbridge::py {
 
@@ -60,6 +61,8 @@ void classify(PyTypeObject* type, TypeEntry& entry) noexcept {
     entry.route = Route::kNumpy;
   } else if (torch != nullptr && PyType_IsSubtype(type, torch)) {
     entry.route = type == torch && entry.api != nullptr ? Route::kTorch : Route::kTorchSubclass;
+  } else if (type == cuda_array_interface::cupy_array_type()) {
+    entry.route = Route::kCupy;
   } else if (type == &PyCapsule_Type) {
     entry.route = Route::kCapsule;
   } else if (entry.api != nullptr) {

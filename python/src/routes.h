@@ -11,6 +11,7 @@ enum class Route : std::uint8_t {
   kNumpy,           // numpy.ndarray, or a subclass of it
   kTorch,           // torch.Tensor exactly
   kTorchSubclass,   // DLPack or nothing: the other protocols drop what its refusals are about (conj, requires_grad)
+  kCupy,            // cupy.ndarray exactly
   kExchange,        // a DLPack C exchange table of the type's own
   kCapsule,
   kBuffer,          // a built-in whose only protocol is the buffer

@@ -20,7 +20,7 @@ namespace {
 
 // --- life -----------------------------------------------------------------------------------------------------------
 
-void tensor_dealloc(PyObject* object) {
+void free_tensor(PyObject* object) {
   TensorObject* self = as_tensor(object);
   PyTypeObject* type = Py_TYPE(object);
   const bool exact = type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base;
@@ -37,6 +37,30 @@ void tensor_dealloc(PyObject* object) {
   if (exact) [[likely]] return recycle_tensor(self);
   type->tp_free(object);
   Py_DECREF(type);
+}
+
+// The memory behind this tensor may die with it: it has the last references to the source, or an owner that is not
+// the source's own buffer.
+bool may_cascade(const TensorObject* self) noexcept {
+  const Py_ssize_t references = self->source == nullptr ? 1 : Py_REFCNT(self->source);
+  if (!self->tensor.owner) return references == 1;
+  return references <= 2 || !buffer::holds_view(self);
+}
+
+// Arrays that were exchanged to and fro form chains (tensor, array, tensor, …) of any length: CPython's trashcan takes
+// them down without recursion.
+void free_chain(PyObject* object);
+
+void tensor_dealloc(PyObject* object) {
+  if (may_cascade(as_tensor(object))) [[unlikely]] return free_chain(object);
+  free_tensor(object);
+}
+
+void free_chain(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, tensor_dealloc)
+  free_tensor(object);
+  Py_TRASHCAN_END
 }
 
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {

@@ -163,6 +163,7 @@ inline Status device_to_same_device(const Tensor& source, StreamHandle stream, T
   DLBRIDGE_TRY(guard.enter(device));
   WorkStream work;
   DLBRIDGE_TRY(work_stream(device, stream, work));
+  if (!source.ready.is_ready()) DLBRIDGE_TRY(check_capture(work.stream, source.ready));
   Tensor made;
   DLBRIDGE_TRY(allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, copy_flags(source), device,
                            pool_stream_of(work), made));

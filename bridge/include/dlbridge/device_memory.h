@@ -46,8 +46,8 @@ struct DeviceBlock {
   CUstream stream;  // null: plain memory, freed with cuMemFree
 };
 
-// cuMemAlloc and cuMemFree may not be called while any thread captures in the default mode, though they do the
-// capture no harm: relaxed mode of this thread says so.
+// Memory may not be allocated or freed while any thread captures in the default mode, though that does the capture no
+// harm: relaxed mode of this thread says so.
 class RelaxedCapture {
  public:
   RelaxedCapture() noexcept { static_cast<void>(functions().thread_exchange_capture_mode(&mode_)); }
@@ -66,12 +66,11 @@ inline void free_device_block(void* context) noexcept {
   auto* block = static_cast<DeviceBlock*>(context);
   const Functions& fn = functions();
   if (library().pid == ::getpid() && fn.ctx_push_current(block->context) == kSuccess) {
-    if (block->stream != nullptr) {
+    const RelaxedCapture relaxed;
+    if (block->stream != nullptr)
       static_cast<void>(fn.mem_free_async(block->pointer, block->stream));
-    } else {
-      const RelaxedCapture relaxed;
+    else
       static_cast<void>(fn.mem_free(block->pointer));
-    }
     CUcontext popped;
     static_cast<void>(fn.ctx_pop_current(&popped));
   }
@@ -103,6 +102,7 @@ inline Status allocate_device_block(std::int64_t bytes, int device, StreamHandle
   CUresult result;
   const char* what;
   if (stream != 0 && has_memory_pools(device)) {
+    const RelaxedCapture relaxed;
     what = "cuMemAllocAsync";
     kept->stream = as_stream(stream);
     result = functions().mem_alloc_async(&kept->pointer, size, kept->stream);

@@ -75,12 +75,16 @@ Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, con
     out_shape[i] = extent;
     out_strides[i] = stride;
     if (extent > 1) [[likely]] {
-      const auto steps = static_cast<std::uint64_t>(extent) - 1;
-      const auto magnitude = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
-      std::uint64_t axis_reach;
-      reach_overflows |= __builtin_mul_overflow(magnitude, steps, &axis_reach);
-      reach_overflows |= __builtin_add_overflow(reach, axis_reach, &reach);
-      size_overflows |= __builtin_mul_overflow(dense, steps + 1, &dense);
+      const std::uint64_t inner = dense;
+      size_overflows |= __builtin_mul_overflow(dense, static_cast<std::uint64_t>(extent), &dense);
+      if (static_cast<std::uint64_t>(stride) == inner) [[likely]] {
+        reach += dense - inner;  // row-major so far: no more than the product, whose overflow is noted
+      } else {
+        const auto magnitude = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+        std::uint64_t axis_reach;
+        reach_overflows |= __builtin_mul_overflow(magnitude, static_cast<std::uint64_t>(extent) - 1, &axis_reach);
+        reach_overflows |= __builtin_add_overflow(reach, axis_reach, &reach);
+      }
     } else if (extent < 0) {
       return detail::bad_extent(i, extent);
     } else if (extent == 0) {
@@ -104,6 +108,20 @@ inline Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* sha
                            StrideUnit unit) {
   return unit == StrideUnit::kBytes ? build_layout<StrideUnit::kBytes>(t, ndim, shape, strides)
                                     : build_layout<StrideUnit::kElements>(t, ndim, shape, strides);
+}
+
+// The layout of `count` dense one-byte elements from t.dl.data on: bytes, bytearray, mmap. Nothing in it can overflow.
+inline Status build_byte_layout(Tensor& t, std::int64_t count) {
+  if (count < 0) [[unlikely]] return detail::bad_extent(0, count);
+  t.reserve_dims(1);
+  t.dl.shape[0] = count;
+  t.dl.strides[0] = 1;
+  t.size = count;
+  if (count == 0) [[unlikely]] {
+    t.dl.data = nullptr;
+    return {};
+  }
+  return t.dl.data != nullptr ? Status() : detail::null_data();
 }
 
 // The alignment that loads of one element need: that of its scalar component.

@@ -114,11 +114,12 @@ def _has(module: str) -> bool:
 
 
 def _tvm_read(t: Any) -> Any:
-    return _as_float(_core.convert(t, "numpy"))
+    return _as_float(_core.to_numpy(_core.asdlpack(t, device="cpu")))
 
 
 def _tvm_write(t: Any, value: Any) -> None:
-    _numpy_write(_core.convert(t, "numpy"), value)
+    on_host = _core.asdlpack(t).device == "cpu"
+    _numpy_write(_core.convert(t, "numpy" if on_host else "torch"), value)
 
 
 def _cupy_read(a: Any) -> Any:
@@ -131,6 +132,13 @@ def _cai_pointer(a: Any) -> int:
 
 def _numba_read(a: Any) -> Any:
     return (a.copy_to_host() if hasattr(a, "copy_to_host") else a).tolist()
+
+
+def _numba_write(a: Any, value: Any) -> None:
+    if hasattr(a, "copy_to_device"):  # without a kernel: numba would have to compile one for an item assignment
+        a.reshape(a.size)[:1].copy_to_device(_numpy().array([value], a.dtype))
+    else:
+        _numpy_write(a, value)
 
 
 def _numba_pointer(a: Any) -> int:
@@ -171,6 +179,6 @@ CONSUMERS: tuple[Consumer, ...] = (
         lambda ort, tensor: ort.OrtValue.from_dlpack(tensor),
     ),
     Consumer("tvm_ffi", "tvm_ffi", _tvm_read, lambda t: int(t.data_ptr()), _array_api, _tvm_write),
-    Consumer("numba", "numba", _numba_read, _numba_pointer, None, _numpy_write),
+    Consumer("numba", "numba", _numba_read, _numba_pointer, None, _numba_write),
     Consumer("cupy", "cupy", _cupy_read, _cai_pointer, _array_api, _numpy_write),
 )
