@@ -80,9 +80,11 @@ void check_layout(const Tensor& t, const Source& source) {
   for (std::int64_t extent : shape) empty = empty || extent == 0;
   for (std::size_t i = shape.size(); i-- > 0;) {
     DLBRIDGE_CHECK(t.dl.shape[i] == shape[i] && shape[i] >= 0);
-    if (shape[i] <= 1) continue;
     const std::int64_t stride = t.dl.strides[i];
-    DLBRIDGE_CHECK(stride == (given ? source.strides[i] : static_cast<std::int64_t>(expected)));
+    const Wide stride_bytes = static_cast<Wide>(stride) * t.itemsize();
+    DLBRIDGE_CHECK(stride_bytes <= kMax && stride_bytes >= -kMax);  // of unused axes, too: exporters multiply
+    if (shape[i] <= 1) continue;
+    DLBRIDGE_CHECK(empty || stride == (given ? source.strides[i] : static_cast<std::int64_t>(expected)));
     size *= shape[i];
     dense_c = dense_c && stride == expected;
     expected *= shape[i];

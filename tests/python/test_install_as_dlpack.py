@@ -90,7 +90,7 @@ def test_framework_providers_on_the_cpu(producer):
 
     make = {
         "torch": lambda: module.tensor([1, 2, 3]),
-        "jax": lambda: module.numpy.asarray([1, 2, 3]),
+        "jax": lambda: module.device_put(module.numpy.asarray([1, 2, 3]), module.devices("cpu")[0]),
         "tensorflow": lambda: module.constant([1, 2, 3]),
     }[producer]
     assert numpy.from_dlpack(asdlpack(make())).tolist() == [1, 2, 3]

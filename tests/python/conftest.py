@@ -1,0 +1,40 @@
+"""What every test here shares: GPU tests are skipped by name without a GPU, and no test may leave a tensor alive."""
+
+import gc
+
+import pytest
+from dlbridge import _core
+
+
+def pytest_collection_modifyitems(items):
+    info = _core.cuda_info()
+    if info["available"]:
+        return
+    skip = pytest.mark.skip(reason=f"no CUDA device: {info['reason']}")
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            item.add_marker(skip)
+
+
+_failed = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed or call.excinfo is not None:
+        item.stash[_failed] = True
+    return report
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks(request):
+    """Fails the test after which more tensors, exports or copies live than before it."""
+    before = _core.live_counts()
+    yield
+    if request.node.stash.get(_failed, False):
+        return  # the traceback keeps the locals of the test
+    if _core.live_counts() != before:
+        gc.collect()  # slow beside large frameworks: only where a cycle may be the reason
+    after = _core.live_counts()
+    assert all(after[kind] <= before[kind] for kind in before), f"the test leaks: {before} before, {after} after"
