@@ -108,6 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"Fault12MostNegativeStride", {3}, Dims{kMin}, kElements, ErrorCode::kOverflow, "stride times extent"},
         Broken{"Fault12SumOfAxesOverflows", {2, 2}, Dims{kMax / 2 + 1, kMax / 2 + 1}, kElements, ErrorCode::kOverflow,
                "stride times extent"},
+        Broken{"Fault12RowMajorAxisAfterAWildOneOverflows", {2, 4}, Dims{4, 6148914691236517205}, kElements,
+               ErrorCode::kOverflow, "stride times extent"},  // 3 strides are 2^64 - 1: any axis more wraps around
         Broken{"Fault12ReachInBytesOverflows", {2}, Dims{kMax / 2}, kElements, ErrorCode::kOverflow, "stride times extent"},
         Broken{"ByteStrideNoMultipleOfTheItemsize", {2}, Dims{5}, kBytes, ErrorCode::kRefused, "5 bytes"}),
     [](const auto& test) { return std::string(test.param.id); });
