@@ -89,7 +89,7 @@ class Exporter:
         count = 1
         for extent in self.shape:
             count *= extent
-        self.memory = (ctypes.c_int32 * max(count, 1))(*range(count))
+        self.memory = (ctypes.c_int32 * (count + 1))(*range(count))  # one more: byte_offset may shift the end
         self.wrong.setdefault("data", ctypes.addressof(self.memory))
         self.made, self.deleted, self.calls = 0, [], []
         self._alive = {}

@@ -54,6 +54,7 @@ Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, con
   const int shift = std::countr_zero(static_cast<std::uint64_t>(itemsize));
   std::int64_t* const out_shape = t.dl.shape;
   std::int64_t* const out_strides = t.dl.strides;
+  const std::int64_t most = INT64_MAX >> shift;  // elements that 63 bits of bytes hold
   std::uint64_t dense = 1;  // product of the extents, zeros counted as one: the row-major stride
   std::uint64_t reach = 0;  // elements between the lowest and the highest one touched
   bool empty = false, size_overflows = false, reach_overflows = false;
@@ -78,7 +79,7 @@ Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, con
       const std::uint64_t inner = dense;
       size_overflows |= __builtin_mul_overflow(dense, static_cast<std::uint64_t>(extent), &dense);
       if (static_cast<std::uint64_t>(stride) == inner) [[likely]] {
-        reach += dense - inner;  // row-major so far: no more than the product, whose overflow is noted
+        reach_overflows |= __builtin_add_overflow(reach, dense - inner, &reach);  // an inner axis may have gone far
       } else {
         const auto magnitude = stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
         std::uint64_t axis_reach;
@@ -87,18 +88,22 @@ Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, con
       }
     } else if (extent < 0) {
       return detail::bad_extent(i, extent);
-    } else if (extent == 0) {
-      empty = true;
+    } else {  // a stride that is never used; exporters multiply it by the itemsize all the same
+      empty |= extent == 0;
+      if (stride > most || stride < -most) [[unlikely]] out_strides[i] = static_cast<std::int64_t>(dense);
     }
   }
-  const std::uint64_t most = static_cast<std::uint64_t>(INT64_MAX) >> shift;  // elements that 63 bits of bytes hold
-  if (size_overflows || dense > most) [[unlikely]] return detail::size_overflow();
+  const auto limit = static_cast<std::uint64_t>(most);
+  if (size_overflows || dense > limit) [[unlikely]] return detail::size_overflow();
+  if (reach_overflows || reach >= limit) [[unlikely]] {
+    if (!empty) return detail::reach_overflow();
+    fill_c_strides(t.dl);
+  }
   if (empty) [[unlikely]] {
     t.size = 0;
     t.dl.data = nullptr;  // DLPack: a tensor of size zero has a null data pointer
     return {};
   }
-  if (reach_overflows || reach >= most) [[unlikely]] return detail::reach_overflow();
   t.size = static_cast<std::int64_t>(dense);
   if (t.dl.data == nullptr) [[unlikely]] return detail::null_data();
   return {};
