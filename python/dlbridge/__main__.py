@@ -1,32 +1,28 @@
-"""``python -m dlbridge``: the self-test runner."""
+"""``python -m dlbridge``: the self-test runner; with a subcommand, the doctor or the conformance kit."""
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import sys
 
-
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m dlbridge",
-        description="Sends real arrays of every installed producer to every installed consumer, and prints which "
-        "exchanges work. Exit status: 0 all is well, 1 a wrong value, pointer or a leak, 2 nothing could be run.",
-    )
-    parser.add_argument("--only", metavar="NAME,...", help="only these modules, e.g. stdlib,numpy,torch")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print every exchange with its reason")
-    return parser.parse_args(arguments)
+# Subcommand -> the module whose main(arguments) it is; the empty one is the runner.
+_COMMANDS = {
+    "": "dlbridge.tests._options",
+    "doctor": "dlbridge.tests._doctor",
+    "conformance": "dlbridge.tests.conformance",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parse(arguments)
+    """The exit status: 0 all is well, 1 something is wrong, 2 nothing could be run."""
+    given = sys.argv[1:] if arguments is None else arguments
+    command = given[0] if given and given[0] in _COMMANDS else ""
     try:
-        from dlbridge import tests
+        module = importlib.import_module(_COMMANDS[command])
     except ImportError as error:
-        print(f"python -m dlbridge: the extension cannot be loaded: {error}", file=sys.stderr)
+        print(f"python -m dlbridge: {command or 'the runner'} cannot be loaded: {error}", file=sys.stderr)
         return 2
-    only = options.only.split(",") if options.only else None
-    return tests.run(only, verbose=options.verbose, json=options.json).exit_code
+    return int(module.main(given[1:] if command else given))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def _live_strides(tensor: _core.Tensor) -> list[int]:
     return [s for s, n in zip(tensor.strides, tensor.shape, strict=True) if n > 1] if tensor.size else []
 
 
-def _layout_fault(row: Consumer, tensor: _core.Tensor) -> str:
+def layout_fault(row: Consumer, tensor: _core.Tensor) -> str:
+    """What is wrong with the strides for a row that is not of Layout.ANY."""
     if min(tensor.strides, default=0) < 0 and min(_live_strides(tensor), default=0) < 0:
         return f"strides {tensor.strides} bytes are negative"
     if row.layout == Layout.ROW_MAJOR and not is_row_major(tensor):
@@ -136,7 +137,7 @@ def _alignment_fault(row: Consumer, tensor: _core.Tensor) -> str:
 _Fault = Callable[[Consumer, "_core.Tensor"], str]
 _CURABLE: tuple[tuple[_Fault, Callable[[Consumer], bool]], ...] = (
     (_readonly_fault, lambda row: row.access is Access.WRITES),
-    (_layout_fault, lambda row: row.layout is not Layout.ANY),
+    (layout_fault, lambda row: row.layout is not Layout.ANY),
     (_overlap_fault, lambda row: row.access is Access.WRITES and not row.overlap),
     (_alignment_fault, lambda row: row.alignment_bytes > 1),
 )

@@ -1,5 +1,6 @@
-"""The self-test runner: it finds what is there, and fails on a wrong value, a wrong pointer and a leak."""
+"""The self-test runner: it finds what is there, and fails on a wrong value, a wrong pointer, a lost mark, a leak."""
 
+import dataclasses
 import io
 import json
 import subprocess
@@ -9,8 +10,9 @@ import dlbridge
 import dlbridge.tests
 import pytest
 from dlbridge import __main__ as command
-from dlbridge.tests import _consumers, _exchange, _frameworks, _producers, _report
-from dlbridge.tests._report import Status
+from dlbridge.tests import _cases, _exchange, _loader, _plan, _results, _runner, frameworks
+from dlbridge.tests._results import Status
+from runner_plugins import plant, sound_but
 
 
 def run(only=("stdlib",), **options):
@@ -33,11 +35,33 @@ def test_numpy_works():
     assert results.count(Status.REFUSED) == 0, text
 
 
+@pytest.mark.no_sanitizer
 def test_all_that_is_installed_works():
     results = dlbridge.tests.run(file=io.StringIO())
     wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
     assert not wrong, wrong
     assert results.run_s < 10
+
+
+@pytest.mark.no_sanitizer
+def test_full_matrix_of_everything_installed():
+    results = dlbridge.tests.run(full=True, file=io.StringIO())
+    wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
+    assert not wrong, wrong[:5]
+    assert results.run_s < 300
+    exchanged = [
+        cell for cell in results.cells if cell.status in (Status.WORKS, Status.COPIES) and cell.route != "read"
+    ]
+    assert all(cell.cost_ns > 0 and cell.protocol for cell in exchanged)
+
+
+def test_every_layout_and_dtype_of_numpy_is_in_the_full_matrix():
+    pytest.importorskip("numpy", reason="NumPy is run")
+    results, _ = run(("numpy",), full=True)
+    layouts = {cell.layout for cell in results.cells}
+    assert layouts == {"contiguous", "strided", "negative", "0-d", "zero-size", "offset", "read-only"}
+    assert {cell.dtype for cell in results.cells} == set(frameworks.built_in()[1].types[0].dtypes)
+    assert {cell.protocol for cell in results.cells} == {"dlpack", "array_interface", "buffer"}
 
 
 def test_json_is_one_document():
@@ -48,53 +72,143 @@ def test_json_is_one_document():
     assert document["exchanges"][0]["protocol"] == "buffer"
 
 
-def test_absent_framework_is_named_with_its_reason(monkeypatch):
-    row = _producers.Producer("nothing", "no_such_module_anywhere", lambda module: None, lambda obj: 0)
-    monkeypatch.setattr(_exchange, "PRODUCERS", (*_producers.PRODUCERS, row))
-    results, text = run(("stdlib", "no_such_module_anywhere"))
-    assert results.absent == {"no_such_module_anywhere": "not installed"}
-    assert "absent: no_such_module_anywhere (not installed)" in text
+# --- registry ----------------------------------------------------------------------------------------------------
 
 
-def test_framework_that_fails_to_import_is_absent(tmp_path, monkeypatch):
-    (tmp_path / "half_installed.py").write_text("raise OSError('libmissing.so: cannot open')\n")
+def test_adapters_are_complete():
+    names = [framework.name for framework in frameworks.built_in()]
+    assert len(set(names)) == len(names) and len(names) >= 23
+    kinds = [kind for framework in frameworks.built_in() for kind in framework.types]
+    assert len({kind.name for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        for dtype in kind.dtypes:
+            for layout in kind.views:
+                for device in kind.devices:
+                    compile(kind.source(_cases.Case(dtype, layout, device)), kind.name, "eval")
+
+
+def test_adapters_import_no_framework():
+    code = (
+        "import sys; from dlbridge.tests import frameworks; frameworks.built_in()\n"
+        "assert not {'numpy', 'torch', 'jax', 'tensorflow', 'pyarrow'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_unknown_framework_is_an_error():
+    with pytest.raises(ValueError, match="no framework is named 'nunpy'; known: stdlib, numpy"):
+        run(("nunpy",))
+
+
+def test_framework_of_a_third_party_is_run(tmp_path, monkeypatch):
+    plant(tmp_path, "alpha")
     monkeypatch.syspath_prepend(tmp_path)
-    found = _frameworks.load(["half_installed"])
-    assert found.absent == {"half_installed": "OSError: libmissing.so: cannot open"}
+    results, text = run(("stdlib", "alpha"))
+    assert results.exit_code == 0, text
+    assert {(c.producer, c.consumer) for c in results.cells} >= {("alpha", "buffer"), ("bytearray", "alpha")}
+    assert results.versions["alpha"] == "?"  # the library is no distribution
 
 
-def test_nothing_to_run_is_exit_code_2():
-    results, _ = run(("no_such_module_anywhere",))
-    assert results.exit_code == 2
+BROKEN_PLUGINS = {
+    "fails at import": ("raise OSError('libmissing.so')", "OSError: libmissing.so"),
+    "names nothing": ("x = 1", "AttributeError"),
+    "gives no framework": ("FRAMEWORK = [3]", "it gives int"),
+    "exits": ("raise SystemExit(3)", "SystemExit"),
+    "takes a taken name": (
+        "from dlbridge.tests.frameworks import Framework\nFRAMEWORK = Framework('numpy', 'numpy')",
+        "the name 'numpy' is taken",
+    ),
+}
 
 
-def exchange_with(producer=None, **changes):
-    """One exchange of a bytearray into a memoryview, with parts of the rows replaced by faulty ones."""
-    import dataclasses
-
-    base = next(row for row in _producers.PRODUCERS if row.name == "bytearray")
-    consumer = next(row for row in _consumers.CONSUMERS if row.name == "buffer")
-    producer = dataclasses.replace(base, **(producer or {}))
-    return _exchange.exchange(producer, dataclasses.replace(consumer, **changes), "convert", (sys, sys))
-
-
-def test_sound_exchange_works():
-    assert exchange_with().status is Status.WORKS
+@pytest.mark.parametrize(("code", "reason"), BROKEN_PLUGINS.values(), ids=BROKEN_PLUGINS)
+def test_broken_plugin_is_reported_and_the_rest_runs(tmp_path, monkeypatch, code, reason):
+    monkeypatch.delitem(sys.modules, "beta_adapter", raising=False)
+    plant(tmp_path, "beta", adapter_code=code)
+    monkeypatch.syspath_prepend(tmp_path)
+    results, text = run(("stdlib", "beta"))
+    assert results.exit_code == 0
+    assert "broken plugin 'beta_adapter:FRAMEWORK'" in text and reason in text
 
 
-def test_wrong_value_is_found():
-    cell = exchange_with(read=lambda view: [0, *view.tolist()[1:]])
-    assert cell.status is Status.WRONG and "wrong values" in cell.reason
+# --- loading -----------------------------------------------------------------------------------------------------
+
+IMPORTS = {
+    "an error": ("raise OSError('libmissing.so: cannot open')", "OSError: libmissing.so: cannot open"),
+    "an exit": ("raise SystemExit('no licence')", "SystemExit: no licence"),
+    "a missing part": ("import no_such_module_anywhere", "ModuleNotFoundError: No module named"),
+}
 
 
-def test_wrong_pointer_is_found():
-    cell = exchange_with(pointer=lambda view: 4096)
-    assert cell.status is Status.WRONG and "wrong pointer" in cell.reason
+@pytest.mark.parametrize(("code", "reason"), IMPORTS.values(), ids=IMPORTS)
+def test_framework_that_cannot_be_imported_is_absent(tmp_path, monkeypatch, code, reason):
+    (tmp_path / "half_installed.py").write_text(code + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    _, _, absent = _loader.load_all([frameworks.Framework("half", "half_installed")])
+    assert absent["half"].startswith(reason)
+    sys.modules.pop("half_installed", None)
 
 
-def test_lost_write_is_found():
-    cell = exchange_with(write=lambda view, value: None)
-    assert cell.status is Status.WRONG and "not seen" in cell.reason
+def test_what_is_not_installed_is_named():
+    _, _, absent = _loader.load_all([frameworks.Framework("nothing", "no_such_module_anywhere")])
+    assert absent == {"nothing": "not installed"}
+
+
+def test_import_that_prints_and_starts_threads(tmp_path):
+    (tmp_path / "noisy.py").write_text(
+        "import os, threading, time\nprint('hello')\nos.write(2, b'from C\\n')\n"
+        "threading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
+    )
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from dlbridge.tests import _loader, frameworks\n"
+        "_, imports, _ = _loader.load_all([frameworks.Framework('noisy', 'noisy')])\n"
+        "how = imports['noisy']\n"
+        "print(sorted(how.printed.splitlines()), how.threads)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("['from C', 'hello'] 1\n", "")
+
+
+# --- faults ------------------------------------------------------------------------------------------------------
+
+
+def exchange_with(kind=None, route=_plan.CONVERT, **look):
+    """One exchange of a bytearray into a memoryview, with parts of the adapter replaced by faulty ones."""
+    base = frameworks.built_in()[0]
+    array = dataclasses.replace(next(row for row in base.types if row.name == "bytearray"), **(kind or {}))
+    consumer = dataclasses.replace(base, look=dataclasses.replace(base.look, **look))
+    bench = frameworks.Bench(consumer)
+    case = _cases.Case("uint8", "contiguous")
+    spec = _plan.Spec(base, array, None if route == _plan.READ else consumer, "", route, case)
+    return next(_runner.exchanges([spec], {"stdlib": bench}))
+
+
+@pytest.mark.parametrize("route", ["convert", "buffer"])
+def test_sound_exchange_works(route):
+    cell = exchange_with(route=route)
+    assert cell.status is Status.WORKS and cell.cost_ns > 0 and cell.protocol == "buffer"
+
+
+FAULTS = {
+    "values": ({"read": "[0, *x.tolist()[1:]]"}, "wrong values at once"),
+    "pointer": ({"pointer": "4096"}, "wrong pointer"),
+    "write": ({"write": "None"}, "not seen by the producer"),
+}
+
+
+@pytest.mark.parametrize(("look", "reason"), FAULTS.values(), ids=FAULTS)
+def test_fault_is_found(look, reason):
+    cell = exchange_with(**look)
+    assert cell.status is Status.WRONG and reason in cell.reason
+    assert cell.culprit and "bytearray(" in cell.reproducer
+
+
+def test_lost_readonly_mark_is_found():
+    kind = next(row for row in frameworks.built_in()[0].types if row.name == "bytes")
+    changes = {field.name: getattr(kind, field.name) for field in dataclasses.fields(kind)}
+    cell = exchange_with(kind=changes, readonly="False")
+    assert cell.status is Status.WRONG and "read-only mark was lost" in cell.reason
 
 
 def test_leak_is_found(monkeypatch):
@@ -104,17 +218,54 @@ def test_leak_is_found(monkeypatch):
     assert cell.status is Status.WRONG and "leak" in cell.reason
 
 
-def test_wrong_read_is_found():
-    import dataclasses
+READS = {
+    "pointer": ({"look": frameworks.Look("list(x)", "4096")}, "wrong pointer"),
+    "shape": ({"flat": False}, "wrong shape"),
+    "mark": ({"readonly": True}, "the read-only mark was lost"),
+    "dtype": ({"arrives": {"uint8": "int8"}}, "wrong dtype"),
+}
 
-    base = next(row for row in _producers.PRODUCERS if row.name == "bytearray")
-    cell = _exchange.read_once(dataclasses.replace(base, pointer=lambda obj: 4096), sys)
-    assert cell.status is Status.WRONG
+
+@pytest.mark.parametrize(("change", "reason"), READS.values(), ids=READS)
+def test_wrong_reading_is_found(change, reason):
+    cell = exchange_with(kind=change, route=_plan.READ)
+    assert cell.status is Status.WRONG and reason in cell.reason
 
 
-def test_exit_code_follows_the_worst_cell():
-    results = _report.Results(cells=[_report.Cell("a", "b", "convert", Status.WRONG, "leak")])
+def test_reproducer_names_the_library_and_needs_no_dlbridge(tmp_path, monkeypatch):
+    plant(tmp_path, "gamma", sound_but(("memoryview(source)", "memoryview(bytes(reversed(bytes(source))))")))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    results, text = run(("stdlib", "gamma"))
     assert results.exit_code == 1
+    wrong = next(c for c in results.cells if c.status is Status.WRONG and c.producer == "bytearray")
+    assert wrong.culprit == "gamma"
+    assert "dlbridge" not in wrong.reproducer and len(wrong.reproducer.splitlines()) <= 12
+    done = subprocess.run([sys.executable, "-c", wrong.reproducer], capture_output=True, check=False)
+    assert done.returncode == 3
+    assert "at fault: gamma" in text
+
+
+def test_array_that_cannot_be_made_is_absent():
+    cell = exchange_with(kind={"make": "bytearray('x')"})
+    assert cell.status is Status.ABSENT and "makes no such array" in cell.reason
+
+
+CODES = {
+    "wrong": ("convert", Status.WRONG, 1),
+    "crashed": ("import", Status.CRASHED, 1),
+    "hung": ("dlpack", Status.HUNG, 1),
+    "refused": ("convert", Status.REFUSED, 0),
+    "only read": ("read", Status.WORKS, 2),
+}
+
+
+@pytest.mark.parametrize(("route", "status", "code"), CODES.values(), ids=CODES)
+def test_exit_code_follows_the_worst_cell(route, status, code):
+    assert _results.Results(cells=[_results.Cell("a", "b", route, status)]).exit_code == code
+
+
+# --- command line ------------------------------------------------------------------------------------------------
 
 
 def test_command_line(capsys):
@@ -122,6 +273,29 @@ def test_command_line(capsys):
     assert "bytearray" in capsys.readouterr().out
     assert command.main(["--only", "stdlib", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
+
+
+BAD_COMMANDS = {
+    "unknown framework": (["--only", "nunpy"], "no framework is named 'nunpy'"),
+    "unwritable file": (["--only", "stdlib", "--json", "/no/such/folder/x.json"], "cannot be written: No such file"),
+    "folder as file": (["--only", "stdlib", "--markdown", "/"], "cannot be written: Is a directory"),
+    "two reports to the output": (["--only", "stdlib", "--json", "--junit"], "only one report"),
+    "no time": (["--only", "stdlib", "--isolate", "--timeout", "0"], "--timeout must be above 0"),
+    "no report to compare": (["--compare", "/no/such.json", "/no/such.json"], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_COMMANDS.values(), ids=BAD_COMMANDS)
+def test_bad_command_is_a_clear_error(capsys, arguments, message):
+    assert command.main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_unknown_option_is_an_error(capsys):
+    with pytest.raises(SystemExit) as left:
+        command.main(["--no-such-option"])
+    assert left.value.code == 2
+    assert "--no-such-option" in capsys.readouterr().err
 
 
 def test_python_m_dlbridge_imports_no_framework_that_was_not_asked_for():

@@ -7,88 +7,152 @@ import math
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable
-from types import ModuleType
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-import dlbridge
 from dlbridge import _convert, _core
-from dlbridge._capability import Outcome, Verdict
-from dlbridge.tests import _frameworks
-from dlbridge.tests._consumers import CONSUMERS, Consumer
-from dlbridge.tests._producers import PRODUCERS, Producer, Unavailable
-from dlbridge.tests._report import Cell, Results, Status
+from dlbridge._capability import Layout, Outcome, Verdict, layout_fault
+from dlbridge.tests._cases import flatten, same
+from dlbridge.tests._plan import CONVERT, READ, Spec
+from dlbridge.tests._results import Cell, Status
+from dlbridge.tests.frameworks import Bench
 
-CONVERT = "convert"
-FROM_DLPACK = "from_dlpack"
 _REPEATS = 10
 _RELEASE_WAIT_S = 1.0  # jax and TensorFlow give memory back on threads of their own
+_COLLECT_AFTER_S = 0.003  # most have by then; a collection with TensorFlow loaded costs more than that
+_AS_IS = Verdict(Outcome.AS_IS)
 
 
 class Fault(Exception):
     """A wrong value, pointer, mark or a leak."""
 
 
-def _reason(error: Exception) -> str:
+class Unmakeable(Exception):
+    """The producer cannot make the array of this case here."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two benches of an exchange, and what is done on them."""
+
+    spec: Spec
+    producer: Bench
+    consumer: Bench | None
+
+    def make(self) -> Any:
+        try:
+            return self.producer.make(self.spec.kind, self.spec.case)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise Unmakeable(f"{self.spec.kind.name} makes no such array: {_first_line(error)}") from error
+
+    def read_tensor(self, source: Any) -> _core.Tensor:
+        return _core.asdlpack(source, protocol=self.spec.protocol or None)
+
+    def deliver(self, source: Any) -> Any:
+        """The whole exchange, as a user would write it."""
+        assert self.consumer is not None and self.spec.consumer is not None
+        if self.spec.route == CONVERT:
+            given = self.read_tensor(source) if self.spec.protocol else source
+            return _core.convert(given, self.spec.consumer.convert)
+        take = self.spec.consumer.takes[self.spec.route]
+        return self.consumer.function(take, "source")(self.read_tensor(source))
+
+    def read(self, result: Any) -> Any:
+        return self._look("read")(result)
+
+    def pointer(self, result: Any) -> int | None:
+        """None where the consumer cannot say."""
+        look = self._look("pointer")
+        return None if look is _nothing else int(look(result))
+
+    def _look(self, what: str) -> Callable[..., Any]:
+        assert self.consumer is not None and self.spec.consumer is not None
+        expression = getattr(self.spec.consumer.look, what)
+        parameters = ("x", "value") if what == "write" else ("x",)
+        return self.consumer.function(expression, *parameters) if expression else _nothing
+
+    def write(self) -> Callable[..., Any]:
+        return self._look("write")
+
+    def readonly(self, result: Any) -> bool | None:
+        look = self._look("readonly")
+        return None if look is _nothing else bool(look(result))
+
+    def read_source(self, source: Any) -> Any:
+        return self.producer.function(self.spec.kind.look.read, "x")(source)
+
+
+def _nothing(*_: Any) -> None:
+    """Stands for a look that a framework does not offer."""
+
+
+def _first_line(error: BaseException) -> str:
     first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"
+
+
+def reason_of(error: Exception) -> str:
+    """The words of a refusal: ours say who refuses, others' come with the exception's type."""
     own = isinstance(error, (_core.ExchangeError, _core.ProtocolError))
-    return first.removeprefix("convert(): ") if own else f"{type(error).__name__}: {first}"
+    first = (str(error).splitlines() or [""])[0]
+    return first.removeprefix("convert(): ") if own else _first_line(error)
 
 
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [item for part in value for item in _flat(part)]
-    return [value]
+def _verdict(spec: Spec, tensor: _core.Tensor) -> tuple[Verdict, str]:
+    """What the capability table declares for this exchange, and why it is not tried, empty where it is.
+
+    Importers of their own are spared the strides that they abort on instead of raising (torch: negative ones).
+    """
+    if spec.consumer is None or not spec.consumer.convert:
+        return _AS_IS, ""
+    row, verdict = _convert.plan(tensor, spec.consumer.convert)
+    if spec.route == CONVERT or row is None:
+        return verdict, ""
+    own = spec.consumer.own_copy(tensor)
+    spared = "" if row.layout is Layout.ANY else layout_fault(row, tensor)
+    return Verdict(Outcome.COPY, own) if own and verdict.outcome is Outcome.AS_IS else verdict, spared
 
 
-def _same(got: Any, expected: Iterable[Any]) -> bool:
-    flat, wanted = _flat(got), list(expected)
-    return len(flat) == len(wanted) and all(a == b or (a != a and b != b) for a, b in zip(flat, wanted, strict=True))
+def _check_values(ends: Ends, result: Any, when: str) -> None:
+    got = ends.read(result)
+    if got is not None and not same(got, ends.spec.case.values):
+        raise Fault(f"wrong values {when}: {flatten(got)[:8]}, expected {ends.spec.case.values[:8]}")
 
 
-def _deliver(route: str, consumer: Consumer, module: ModuleType, tensor: _core.Tensor) -> Any:
-    if route == CONVERT:
-        return dlbridge.convert(tensor, consumer.name)
-    assert consumer.from_dlpack is not None
-    return consumer.from_dlpack(module, tensor)
-
-
-def _may_run(route: str, verdict: Verdict) -> bool:
-    """Importers of their own are spared the strides that they abort on instead of raising (torch: negative ones)."""
-    return route == CONVERT or verdict.outcome is not Outcome.COPY or "strides" not in verdict.reason
-
-
-def _check_values(consumer: Consumer, result: Any, producer: Producer, when: str) -> None:
-    got = consumer.read(result)
-    if got is not None and not _same(got, producer.values):
-        raise Fault(f"wrong values {when}: {_flat(got)[:8]}, expected {list(producer.values)[:8]}")
-
-
-def _check_pointer(consumer: Consumer, result: Any, tensor: _core.Tensor, declared: Verdict) -> bool:
+def _check_pointer(ends: Ends, result: Any, tensor: _core.Tensor, declared: Verdict) -> bool:
     """Whether the memory is shared; Fault where a copy was made that the capability table does not declare."""
-    if not tensor.size:
-        return declared.outcome is not Outcome.COPY
-    got = consumer.pointer(result)
-    if got == tensor.data_ptr:
-        return True
+    if not tensor.size or not ends.spec.kind.look.pointer:  # nothing there, or fresh memory at every access
+        return ends.spec.route != CONVERT or declared.outcome is not Outcome.COPY
+    got = ends.pointer(result)
+    if got is None or got == tensor.data_ptr:
+        return got is not None or declared.outcome is not Outcome.COPY
     if declared.outcome is not Outcome.COPY:
         raise Fault(f"wrong pointer: {got:#x}, expected {tensor.data_ptr:#x} (no copy was declared)")
     return False
 
 
-def _check_readonly(consumer: Consumer, result: Any, tensor: _core.Tensor) -> None:
-    if tensor.readonly and consumer.readonly is not None and not consumer.readonly(result):
+def _check_readonly(ends: Ends, result: Any, tensor: _core.Tensor) -> str:
+    """A remark where the consumer has no such mark."""
+    if not tensor.readonly or not tensor.size:  # NumPy gives memory of its own for a null pointer
+        return ""
+    mark = ends.readonly(result)
+    if mark is False:
         raise Fault("the read-only mark was lost")
+    return "shared; this consumer has no read-only mark" if mark is None and ends.write() is not _nothing else ""
 
 
-def _check_write(producer: Producer, consumer: Consumer, source: Any, tensor: _core.Tensor, result: Any) -> None:
+def _check_write(ends: Ends, source: Any, tensor: _core.Tensor, result: Any) -> None:
     """Writes by the consumer's own means and reads by the producer's own."""
-    if tensor.readonly or not tensor.size or producer.read is None or consumer.write is None:
+    write, case = ends.write(), ends.spec.case
+    if tensor.readonly or not tensor.size or write is _nothing or not ends.spec.kind.look.write:
         return
-    consumer.write(result, producer.new_value)
-    if not _same(producer.read(source), [producer.new_value, *producer.values[1:]]):
+    write(result, case.new_value)
+    if not same(ends.read_source(source), [case.new_value, *case.values[1:]]):
         raise Fault("a write through the consumer is not seen by the producer")
-    consumer.write(result, producer.values[0])
+    write(result, case.values[0])
 
 
 def _weakref(obj: Any) -> Callable[[], Any] | None:
@@ -101,127 +165,114 @@ def _weakref(obj: Any) -> Callable[[], Any] | None:
 def _wait_until(done: Callable[[], bool]) -> bool:
     if done():
         return True
-    gc.collect()
-    limit = time.monotonic() + _RELEASE_WAIT_S
+    started = time.monotonic()
+    collected = False
     while not done():
-        if time.monotonic() > limit:
+        waited = time.monotonic() - started
+        if waited > _RELEASE_WAIT_S:
             return False
-        time.sleep(0.005)
+        if not collected and waited > _COLLECT_AFTER_S:
+            gc.collect()
+            collected = True
+        time.sleep(0.0005)
     return True
 
 
-def _exchange_once(
-    producer: Producer, consumer: Consumer, route: str, modules: tuple[ModuleType, ModuleType]
-) -> tuple[Status, str, Callable[[], Any] | None]:
-    """Sends one array, checks it, drops the producer first and checks again. Leaves nothing alive."""
-    source = producer.make(modules[0])
-    tensor = _core.asdlpack(source)
-    _, verdict = _convert.plan(tensor, consumer.name)
-    own = consumer.own_copy(tensor) if route == FROM_DLPACK else ""
-    if own and verdict.outcome is Outcome.AS_IS:
-        verdict = Verdict(Outcome.COPY, own)
-    if not _may_run(route, verdict):
-        return Status.REFUSED, f"not tried: {verdict.reason}", None
-    result = _deliver(route, consumer, modules[1], tensor)
-    _check_values(consumer, result, producer, "at once")
-    shared = _check_pointer(consumer, result, tensor, verdict)
+def _exchange_once(ends: Ends, met: list[str]) -> tuple[Status, str, Callable[[], Any] | None]:
+    """Sends one array, checks it, drops the producer first and checks again. Leaves nothing alive.
+
+    `met` gets the protocol that the array was read by, also where the rest is refused.
+    """
+    source = ends.make()
+    tensor = ends.read_tensor(source)
+    met.append(tensor.protocol)
+    verdict, spared = _verdict(ends.spec, tensor)
+    if spared:
+        return Status.REFUSED, f"not tried: {spared}", None
+    result = ends.deliver(source)
+    _check_values(ends, result, "at once")
+    shared = _check_pointer(ends, result, tensor, verdict)
+    remark = ""
     if shared and verdict.outcome is not Outcome.COPY:
-        _check_readonly(consumer, result, tensor)
-        _check_write(producer, consumer, source, tensor, result)
+        remark = _check_readonly(ends, result, tensor)
+        _check_write(ends, source, tensor, result)
     alive = _weakref(source)
     del source, tensor
-    _check_values(consumer, result, producer, "after the producer was deleted")
-    return (Status.WORKS, "", alive) if shared else (Status.COPIES, verdict.reason, alive)
+    _check_values(ends, result, "after the producer was deleted")
+    return (Status.WORKS, remark, alive) if shared else (Status.COPIES, verdict.reason, alive)
 
 
-def _check_leaks(producer: Producer, consumer: Consumer, route: str, modules: tuple[ModuleType, ModuleType]) -> None:
-    source = producer.make(modules[0])
+def _check_leaks(ends: Ends) -> int:
+    """Repeats the exchange, finds what is left behind, and returns the quickest repetition in ns."""
+    source = ends.make()
     references = sys.getrefcount(source)
     before = _core.live_counts()
+    costs_ns = []
     for _ in range(_REPEATS):
-        _deliver(route, consumer, modules[1], _core.asdlpack(source))
+        started = time.perf_counter_ns()
+        ends.deliver(source)
+        costs_ns.append(time.perf_counter_ns() - started)
     if not _wait_until(lambda: _core.live_counts() == before):
         raise Fault(f"leak: live objects {before} became {_core.live_counts()} after {_REPEATS} exchanges")
     if not _wait_until(lambda: sys.getrefcount(source) <= references):
         raise Fault(f"leak: {sys.getrefcount(source) - references} references to the producer were kept")
+    return min(costs_ns)
 
 
-def exchange(producer: Producer, consumer: Consumer, route: str, modules: tuple[ModuleType, ModuleType]) -> Cell:
-    """The outcome of one exchange; raises nothing but Unavailable."""
+def _read_once(ends: Ends) -> tuple[Status, str, str]:
+    """Whether asdlpack() reads the producer: right pointer, shape and read-only mark."""
+    spec = ends.spec
+    source = ends.make()
+    tensor = ends.read_tensor(source)
+    problems = []
+    look = spec.kind.look.pointer
+    pointer = ends.producer.function(look, "x")(source) if look and tensor.size else None
+    if pointer is not None and pointer != tensor.data_ptr:
+        problems.append(f"wrong pointer: {tensor.data_ptr:#x}, expected {pointer:#x}")
+    if tensor.shape != spec.kind.shape(spec.case) or math.prod(tensor.shape) != tensor.size:
+        problems.append(f"wrong shape: {tensor.shape}, expected {spec.kind.shape(spec.case)}")
+    dtype = spec.kind.arrives.get(spec.case.dtype, spec.case.dtype)
+    if tensor.dtype != dtype:
+        problems.append(f"wrong dtype: {tensor.dtype}, expected {dtype}")
+    if tensor.device.type != spec.case.device:
+        problems.append(f"wrong device: {tensor.device}, expected {spec.case.device}")
+    marked = spec.kind.look.readonly
+    readonly = ends.producer.function(marked, "x")(source) if marked else spec.kind.readonly
+    if readonly and not tensor.readonly:
+        problems.append("the read-only mark was lost")
+    return Status.WRONG if problems else Status.WORKS, "; ".join(problems), tensor.protocol
 
-    def cell(status: Status, reason: str) -> Cell:
-        return Cell(producer.name, consumer.name, route, status, reason)
 
-    before = _core.live_counts()
+def run(ends: Ends) -> Cell:
+    """The outcome of one exchange; raises nothing."""
+    spec = ends.spec
+    cell = Cell(
+        spec.kind.name,
+        spec.consumer_label,
+        spec.route,
+        Status.WORKS,
+        protocol=spec.protocol,
+        dtype=spec.case.dtype,
+        layout=spec.case.layout,
+        device=spec.case.device,
+    )
+    met: list[str] = []
     try:
-        status, reason, alive = _exchange_once(producer, consumer, route, modules)
+        if spec.route == READ:
+            status, reason, protocol = _read_once(ends)
+            return replace(cell, status=status, reason=reason, protocol=protocol)
+        before = _core.live_counts()
+        status, reason, alive = _exchange_once(ends, met)
+        cell = replace(cell, status=status, reason=reason, protocol=met[0])
         if alive is not None and not _wait_until(lambda: alive() is None):
             raise Fault("leak: the producer is alive after the last consumer was deleted")
         if not _wait_until(lambda: _core.live_counts() == before):
             raise Fault(f"leak: live objects {before} became {_core.live_counts()}")
-        if status is not Status.REFUSED:
-            _check_leaks(producer, consumer, route, modules)
-        return cell(status, reason)
+        return cell if status is Status.REFUSED else replace(cell, cost_ns=_check_leaks(ends))
     except Fault as fault:
-        return cell(Status.WRONG, str(fault))
-    except Unavailable:
-        raise
+        status, reason = Status.WRONG, str(fault)
+    except Unmakeable as error:
+        status, reason = Status.ABSENT, str(error)
     except Exception as error:
-        return cell(Status.REFUSED, _reason(error))
-
-
-def read_once(producer: Producer, module: ModuleType) -> Cell:
-    """Whether asdlpack() reads the producer: right pointer, size and read-only mark."""
-    source = producer.make(module)
-    try:
-        tensor = _core.asdlpack(source)
-    except Exception as error:
-        return Cell(producer.name, "asdlpack", "read", Status.REFUSED, _reason(error))
-    problems = []
-    pointer = producer.pointer(source)
-    if tensor.size and pointer not in (-1, tensor.data_ptr):
-        problems.append(f"wrong pointer: {tensor.data_ptr:#x}, expected {pointer:#x}")
-    if tensor.size != len(producer.values) or math.prod(tensor.shape) != tensor.size:
-        problems.append(f"wrong size: shape {tensor.shape}, expected {len(producer.values)} elements")
-    if producer.readonly and not tensor.readonly:
-        problems.append("the read-only mark was lost")
-    status = Status.WRONG if problems else Status.WORKS
-    return Cell(producer.name, "asdlpack", "read", status, "; ".join(problems), protocol=tensor.protocol)
-
-
-def _wanted(only: frozenset[str] | None) -> list[str]:
-    names = dict.fromkeys([row.module for row in PRODUCERS] + [row.module for row in CONSUMERS])
-    return [name for name in names if only is None or name in only]
-
-
-def _run_producer(producer: Producer, found: _frameworks.Frameworks, results: Results) -> None:
-    module = found.modules[producer.module]
-    try:
-        first = read_once(producer, module)
-    except Unavailable as error:
-        results.absent[producer.name] = str(error)
-        return
-    results.cells.append(first)
-    if first.status is not Status.WORKS:
-        return
-    for consumer in CONSUMERS:
-        if consumer.module not in found.modules:
-            continue
-        modules = (module, found.modules[consumer.module])
-        results.cells.append(exchange(producer, consumer, CONVERT, modules))
-        if consumer.from_dlpack is not None:
-            results.cells.append(exchange(producer, consumer, FROM_DLPACK, modules))
-
-
-def run_all(only: frozenset[str] | None = None) -> Results:
-    """Every producer to every consumer, restricted to the modules in `only`."""
-    started = time.perf_counter()
-    found = _frameworks.load(_wanted(only))
-    loaded = time.perf_counter()
-    results = Results(versions=found.versions(), absent=dict(found.absent))
-    for producer in PRODUCERS:
-        if producer.module in found.modules:
-            _run_producer(producer, found, results)
-    results.load_s = loaded - started
-    results.run_s = time.perf_counter() - loaded
-    return results
+        status, reason = Status.REFUSED, reason_of(error)
+    return replace(cell, status=status, reason=reason, protocol=met[0] if met else spec.protocol)

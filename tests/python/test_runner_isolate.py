@@ -1,0 +1,117 @@
+"""The runner with --isolate: what crashes or hangs is a cell, and the rest goes on."""
+
+import os
+
+import pytest
+from dlbridge.tests import _isolate, _runner
+from dlbridge.tests._results import Status
+from runner_plugins import plant, sound_but
+
+pytestmark = pytest.mark.no_sanitizer  # workers are interpreters of their own
+
+TAKE = "return memoryview(source)"
+READ = "@property"
+IMPORT = "import ctypes"
+CLASS = "class Array:"
+
+
+def run(names, monkeypatch, folder, timeout_s=20.0):
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    chosen, broken = _runner.choose(["stdlib", *names])
+    return _isolate.run_isolated(chosen, broken, full=False, progress=_runner.NoProgress(), timeout_s=timeout_s)
+
+
+def found(results, status):
+    return {(c.producer, c.consumer, c.route) for c in results.cells if c.status is status}
+
+
+def rest_works(results):
+    return ("bytearray", "buffer", "convert") in found(results, Status.WORKS)
+
+
+def test_sound_framework(tmp_path, monkeypatch):
+    plant(tmp_path, "sound")
+    results = run(["sound"], monkeypatch, tmp_path)
+    assert results.exit_code == 0
+    assert {c.consumer for c in results.cells if c.producer == "sound"} == {"asdlpack", "buffer", "sound"}
+    here, broken = _runner.choose(["stdlib", "sound"])
+    alone = _runner.run_here(here, broken, full=False, progress=_runner.NoProgress())
+    assert [(c.producer, c.consumer, c.status) for c in results.cells] == [
+        (c.producer, c.consumer, c.status) for c in alone.cells
+    ]
+
+
+IMPORTS = {
+    "aborts": ("import os; os.abort()", Status.CRASHED, "died of SIGABRT"),
+    "dies": ("import os; os.kill(os.getpid(), 11)", Status.CRASHED, "died of SIGSEGV"),
+    "leaves": ("import os; os._exit(7)", Status.CRASHED, "ended with exit status 7"),
+    "hangs": ("import time; time.sleep(60)", Status.HUNG, "no answer in 3 s"),
+}
+
+
+@pytest.mark.parametrize(("code", "status", "reason"), IMPORTS.values(), ids=IMPORTS)
+def test_import_that_ends_the_process_is_a_cell(tmp_path, monkeypatch, code, status, reason):
+    plant(tmp_path, "bad", code)
+    results = run(["bad"], monkeypatch, tmp_path, timeout_s=3)
+    assert found(results, status) == {("bad", "import", "import")}
+    assert reason in next(c.reason for c in results.cells if c.status is status)
+    assert rest_works(results) and results.exit_code == 1
+
+
+def test_import_that_fails_is_absence(tmp_path, monkeypatch):
+    plant(tmp_path, "bad", "raise OSError('libmissing.so')")
+    results = run(["bad"], monkeypatch, tmp_path)
+    assert results.absent["bad"] == "OSError: libmissing.so"
+    assert results.exit_code == 0
+
+
+EXCHANGES = {
+    "aborts": (
+        sound_but((TAKE, "import os; os.write(2, b'Check failed: aligned\\n'); os.abort()")),
+        Status.CRASHED,
+        "died of SIGABRT: Check failed: aligned",
+    ),
+    "hangs": (sound_but((TAKE, "import time; time.sleep(60)")), Status.HUNG, "no answer in 3 s"),
+}
+
+
+@pytest.mark.parametrize(("code", "status", "reason"), EXCHANGES.values(), ids=EXCHANGES)
+def test_exchange_that_ends_the_process_is_a_cell(tmp_path, monkeypatch, code, status, reason):
+    # One producer's worth of deaths is enough: every exchange with this consumer is one.
+    plant(tmp_path, "bad", code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    chosen, _ = _runner.choose(["bad"])
+    results = _isolate.run_isolated(chosen, {}, full=False, progress=_runner.NoProgress(), timeout_s=3)
+    assert found(results, status) == {("bad", "bad", "buffer")}
+    assert reason in next(c.reason for c in results.cells if c.status is status)
+    assert ("bad", "asdlpack", "read") in found(results, Status.WORKS)
+
+
+def test_what_is_printed_cannot_get_into_the_messages(tmp_path, monkeypatch):
+    noise = "import ctypes, os, sys\n    os.write(1, b'noise\\n'); print('more'); sys.stdout.flush()"
+    plant(tmp_path, "noisy", sound_but((IMPORT, noise), (TAKE, "print('{}'); return memoryview(source)")))
+    results = run(["noisy"], monkeypatch, tmp_path)
+    assert results.exit_code == 0
+    assert set(results.imports["noisy"].printed.splitlines()) == {"noise", "more"}
+
+
+def test_crash_at_exit_is_a_cell(tmp_path, monkeypatch):
+    plant(tmp_path, "bad", sound_but((IMPORT, "import atexit, ctypes, os; atexit.register(os.abort)")))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    chosen, _ = _runner.choose(["bad"])
+    results = _isolate.run_isolated(chosen, {}, full=False, progress=_runner.NoProgress())
+    assert results.exit_code == 1
+    assert any("SIGABRT" in c.reason for c in results.cells if c.status is Status.CRASHED)
+
+
+def test_two_that_do_not_bear_each_other_are_tried_apart(tmp_path, monkeypatch):
+    plant(tmp_path, "one")
+    clash = "import ctypes, os, sys\n    if 'one_lib' in sys.modules: os.abort()"
+    plant(tmp_path, "two", sound_but((IMPORT, clash)))
+    results = run(["one", "two"], monkeypatch, tmp_path)
+    assert found(results, Status.CRASHED) == {("one", "two", "import")}
+    assert ("bytearray", "two", "buffer") in found(results, Status.WORKS)
+    assert ("bytearray", "one", "buffer") in found(results, Status.WORKS)
