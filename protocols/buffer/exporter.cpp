@@ -36,7 +36,7 @@ Status check_request(const Tensor& tensor, int flags) {
 // Byte strides: the descriptor's own where an item is one byte, else an array that release_buffer() frees.
 Py_ssize_t* byte_strides(const Tensor& tensor, void*& allocation) {
   auto* own = reinterpret_cast<Py_ssize_t*>(tensor.dl.strides);
-  if (tensor.itemsize() == 1 || tensor.dl.ndim == 0) return own;
+  if (tensor.itemsize() == 1) return own;
   auto* strides = static_cast<Py_ssize_t*>(PyMem_Malloc(static_cast<std::size_t>(tensor.dl.ndim) * sizeof(Py_ssize_t)));
   if (strides == nullptr) return nullptr;
   for (int i = 0; i < tensor.dl.ndim; ++i) strides[i] = tensor.dl.strides[i] * tensor.itemsize();
@@ -61,11 +61,12 @@ int get_buffer(PyObject* object, Py_buffer* view, int flags) noexcept {
     view->itemsize = tensor.itemsize();
     view->format = has(flags, PyBUF_FORMAT) ? const_cast<char*>(tensor.dtype().pep3118.data()) : nullptr;
     view->ndim = has(flags, PyBUF_ND) ? tensor.dl.ndim : 1;
-    view->shape = has(flags, PyBUF_ND) ? reinterpret_cast<Py_ssize_t*>(tensor.dl.shape) : nullptr;
+    const bool has_axes = tensor.dl.ndim > 0;  // PEP 3118: with ndim 0, shape and strides are NULL
+    view->shape = has_axes && has(flags, PyBUF_ND) ? reinterpret_cast<Py_ssize_t*>(tensor.dl.shape) : nullptr;
     view->suboffsets = nullptr;
     view->internal = nullptr;
     view->strides = nullptr;
-    if (has(flags, PyBUF_STRIDES)) {
+    if (has_axes && has(flags, PyBUF_STRIDES)) {
       view->strides = byte_strides(tensor, view->internal);
       if (view->strides == nullptr) {
         PyErr_NoMemory();

@@ -27,6 +27,15 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+@pytest.fixture(scope="module")
+def frozen_heap():
+    """The collector leaves alone what was there before: frameworks keep millions of objects, and leak checks collect."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_leaks(request):
     """Fails the test after which more tensors, exports or copies live than before it."""

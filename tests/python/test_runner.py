@@ -40,7 +40,6 @@ def test_all_that_is_installed_works():
     results = dlbridge.tests.run(file=io.StringIO())
     wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
     assert not wrong, wrong
-    assert results.run_s < 10
 
 
 @pytest.mark.no_sanitizer
@@ -48,7 +47,6 @@ def test_full_matrix_of_everything_installed():
     results = dlbridge.tests.run(full=True, file=io.StringIO())
     wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
     assert not wrong, wrong[:5]
-    assert results.run_s < 300
     exchanged = [
         cell for cell in results.cells if cell.status in (Status.WORKS, Status.COPIES) and cell.route != "read"
     ]

@@ -200,9 +200,11 @@ class _MallInfo(ct.Structure):
 def heap_bytes() -> int | None:
     """Bytes that malloc has given out, or None where the C library cannot tell (glibc 2.33 and newer can)."""
     try:
-        mallinfo2 = ct.CDLL(None).mallinfo2
+        libc = ct.CDLL(None)
+        mallinfo2, malloc_trim = libc.mallinfo2, libc.malloc_trim
     except (AttributeError, OSError):
         return None
+    malloc_trim(0)  # freed blocks in the fast bins count as given out, and what is taken from them would not show
     mallinfo2.restype = _MallInfo
     info = mallinfo2()
     return int(info.uordblks + info.hblkhd)

@@ -26,7 +26,8 @@ from dlbridge.tests.conformance._check import (
 from dlbridge.tests.conformance._making import HOST_DEVICES, Making, describe_managed
 from dlbridge.tests.conformance._spec import BASE, Spec
 
-_LEAK_REPEATS = 200
+# Many: other threads of a large process give back and take some hundred blocks meanwhile.
+_LEAK_REPEATS = 1000
 
 
 def _name(capsule: Any) -> Any:
@@ -241,7 +242,7 @@ def leak(step: Callable[[], object]) -> None:
         heap.append(((_abi.heap_bytes() or 0) - (before[1] or 0)) / _LEAK_REPEATS)
     block, byte = sorted(blocks)[1], sorted(heap)[1]  # the middle one: another thread may give back or take some
     got = f"{block:.1f} blocks and {byte:.0f} bytes an export, over {3 * _LEAK_REPEATS} exports"
-    expect(block < 0.9 and byte < 24, "no growth of what is allocated", got)
+    expect(block < 0.5 and byte < 16, "no growth of what is allocated", got)
 
 
 def _leak_unconsumed(form: str, making: Making) -> None:
