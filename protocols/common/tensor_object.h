@@ -63,11 +63,20 @@ inline bool is_tensor(PyObject* object) noexcept {
 inline TensorObject* as_tensor(PyObject* object) noexcept { return reinterpret_cast<TensorObject*>(object); }
 inline PyObject* as_object(TensorObject* tensor) noexcept { return reinterpret_cast<PyObject*>(tensor); }
 
+// Makes an object from the freelist live again; it kept its type, HostTensor, and the reference to that.
+inline void revive(TensorObject* self) noexcept {
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
+  _Py_NewReference(as_object(self));
+#else
+  Py_SET_REFCNT(as_object(self), 1);  // what _Py_NewReference does, less a call and a look at tracemalloc
+#endif
+}
+
 // A new object with an empty descriptor, not yet tracked by the collector. Null with MemoryError set.
 inline TensorObject* begin_tensor(Protocol protocol) noexcept {
   TensorObject* self = tensor_freelist.pop();
   if (self != nullptr) [[likely]] {
-    _Py_NewReference(as_object(self));  // it kept its type, HostTensor, and the reference to that
+    revive(self);
   } else {
     self = PyObject_GC_New(TensorObject, tensor_types.host);
     if (self == nullptr) return nullptr;

@@ -51,7 +51,19 @@ bool may_cascade(const TensorObject* self) noexcept {
 // them down without recursion.
 void free_chain(PyObject* object);
 
+// What nearly every tensor is when it dies: a plain view of an object that others hold, too.
+bool dies_simply(const TensorObject* self) noexcept {
+  return Py_TYPE(self) == tensor_types.host && !self->tracked && self->weakrefs == nullptr && !self->tensor.owner &&
+         self->source != nullptr && Py_REFCNT(self->source) > 1;
+}
+
 void tensor_dealloc(PyObject* object) {
+  if (TensorObject* self = as_tensor(object); dies_simply(self)) [[likely]] {
+    self->tensor.~Tensor();
+    Py_DECREF(self->source);
+    --live.tensors;
+    return recycle_tensor(self);
+  }
   if (may_cascade(as_tensor(object))) [[unlikely]] return free_chain(object);
   free_tensor(object);
 }

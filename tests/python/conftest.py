@@ -29,7 +29,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="module")
 def frozen_heap():
-    """The collector leaves alone what was there before: frameworks keep millions of objects, and leak checks collect."""
+    """The collector leaves alone what was there before: frameworks keep millions of objects, leak checks collect."""
     gc.collect()
     gc.freeze()
     yield
