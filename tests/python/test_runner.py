@@ -36,21 +36,19 @@ def test_numpy_works():
 
 
 @pytest.mark.no_sanitizer
-def test_all_that_is_installed_works():
-    results = dlbridge.tests.run(file=io.StringIO())
-    wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
-    assert not wrong, wrong
-
-
-@pytest.mark.no_sanitizer
-def test_full_matrix_of_everything_installed():
-    results = dlbridge.tests.run(full=True, file=io.StringIO())
-    wrong = [cell for cell in results.cells if cell.status is Status.WRONG]
+def test_full_matrix_of_everything_installed(tmp_path):
+    # In a process of its own: a framework that ends it at import (MPI without its daemon) must not end the tests.
+    report = tmp_path / "report.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "dlbridge", "--full", "--json", str(report)], capture_output=True, text=True, timeout=280
+    )
+    assert report.exists(), f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    exchanges = json.loads(report.read_text())["exchanges"]
+    wrong = [cell for cell in exchanges if cell["status"] == "WRONG"]
     assert not wrong, wrong[:5]
-    exchanged = [
-        cell for cell in results.cells if cell.status in (Status.WORKS, Status.COPIES) and cell.route != "read"
-    ]
-    assert all(cell.cost_ns > 0 and cell.protocol for cell in exchanged)
+    assert done.returncode == 0, done.stdout[-3000:]
+    exchanged = [cell for cell in exchanges if cell["status"] in ("works", "copies") and cell["route"] != "read"]
+    assert exchanged and all(cell["cost_ns"] > 0 and cell["protocol"] for cell in exchanged)
 
 
 def test_every_layout_and_dtype_of_numpy_is_in_the_full_matrix():

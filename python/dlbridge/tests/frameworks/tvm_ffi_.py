@@ -17,10 +17,23 @@ def _read(x: Any) -> Any:
     return (a.astype("float32") if a.dtype.kind == "V" else a).tolist()
 
 
+class _FirstElement:
+    """A producer of the first element alone: whatever the strides, PyTorch takes it without a copy."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.__cuda_array_interface__ = {**tensor.__cuda_array_interface__, "shape": (1,), "strides": None}
+        self.owner = tensor
+
+
 def _write(x: Any, value: Any) -> None:
-    on_host = _core.asdlpack(x).device == "cpu"
-    a: Any = _core.convert(x, "numpy" if on_host else "torch")  # tvm-ffi itself has no item assignment
-    a[(0,) * a.ndim] = value
+    tensor = _core.asdlpack(x)  # tvm-ffi itself has no item assignment
+    if tensor.device == "cpu":
+        a = _as_numpy(x)
+        a[(0,) * a.ndim] = value
+        return
+    reversed_axes = any(stride < 0 for stride in tensor.strides)
+    on_device: Any = _core.convert(_FirstElement(tensor) if reversed_axes else tensor, "torch")
+    on_device[(0,) * on_device.ndim] = value
 
 
 _LOOK = Look(_read, "x.data_ptr()", _write)
