@@ -143,7 +143,7 @@ CUDA_CONSUMER_FAULTS = [
 DEADLY_FAULTS = [
     ("aborts_on_negative_strides", "legacy.values[int16-4x6-reversed]", "SIGABRT"),
     ("calls_null_deleter", "legacy.null-deleter", "SIGSEGV"),
-    ("reads_huge_ndim", "legacy.malformed[huge-ndim]", "SIGSEGV"),
+    ("reads_huge_ndim", "legacy.malformed[huge-ndim]", ""),  # a crash, or, with much memory mapped, no answer in time
     ("hangs_on_broadcast", "legacy.values[int16-4x6-broadcast]", "no answer for 3 s"),
 ]
 
