@@ -27,10 +27,9 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def frozen_heap():
     """The collector leaves alone what was there before: frameworks keep millions of objects, leak checks collect."""
-    gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()

@@ -5,7 +5,6 @@ from dlbridge.tests import check_consumer, check_producer
 from dlbridge.tests.conformance import _taking
 
 pytest.importorskip("numpy", reason="the fake library is made of NumPy")
-pytestmark = pytest.mark.usefixtures("frozen_heap")
 
 # fault, part of the id of the check that must find it
 PRODUCER_FAULTS = [

@@ -13,7 +13,6 @@ from dlbridge.tests.conformance import Spec, Unsupported, _adversary, _tables, l
 from dlbridge.tests.conformance._run import name_of
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.usefixtures("frozen_heap")
 
 
 def no_factory(spec):
