@@ -5,6 +5,7 @@ from dlbridge.tests import check_consumer, check_producer
 from dlbridge.tests.conformance import _taking
 
 pytest.importorskip("numpy", reason="the fake library is made of NumPy")
+pytestmark = pytest.mark.no_sanitizer  # the faults are real: wild strides and wild deletes are followed
 
 # fault, part of the id of the check that must find it
 PRODUCER_FAULTS = [
@@ -209,7 +210,6 @@ def check_cuda(fault, **options):
     )
 
 
-@pytest.mark.no_sanitizer  # the deaths are meant
 @pytest.mark.parametrize(("fault", "check", "said"), DEADLY_FAULTS, ids=[row[0] for row in DEADLY_FAULTS])
 def test_crash_or_hang_is_found_and_the_rest_goes_on(fault, check, said):
     after = "dlpack.versioned.minor-99"

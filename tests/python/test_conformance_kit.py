@@ -13,6 +13,7 @@ from dlbridge.tests.conformance import Spec, Unsupported, _adversary, _tables, l
 from dlbridge.tests.conformance._run import name_of
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.no_sanitizer  # its fakes and its children die on purpose
 
 
 def no_factory(spec):
