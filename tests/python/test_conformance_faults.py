@@ -143,7 +143,8 @@ CUDA_CONSUMER_FAULTS = [
 DEADLY_FAULTS = [
     ("aborts_on_negative_strides", "legacy.values[int16-4x6-reversed]", "SIGABRT"),
     ("calls_null_deleter", "legacy.null-deleter", "SIGSEGV"),
-    ("reads_huge_ndim", "legacy.malformed[huge-ndim]", ""),  # a crash, or, with much memory mapped, no answer in time
+    # A crash, or, where much memory is mapped, no answer in time.
+    ("reads_huge_ndim", "legacy.malformed[huge-ndim]", "SIGSEGV|no answer for 3 s"),
     ("hangs_on_broadcast", "legacy.values[int16-4x6-broadcast]", "no answer for 3 s"),
 ]
 
@@ -218,7 +219,7 @@ def test_crash_or_hang_is_found_and_the_rest_goes_on(fault, check, said):
     )
     outcomes = {result.id: result for result in report.results}
     assert outcomes[f"dlpack.{check}"].outcome == "failed"
-    assert said in outcomes[f"dlpack.{check}"].got
+    assert any(words in outcomes[f"dlpack.{check}"].got for words in said.split("|"))
     assert outcomes[after].outcome == "passed", report.text()
     assert report.exit_code == (0 if outcomes[f"dlpack.{check}"].severity == "should" else 1)
 
