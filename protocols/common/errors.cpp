@@ -16,6 +16,7 @@ PyObject* class_for(ErrorCode code) {
     case ErrorCode::kRefused: return exceptions.exchange;
     case ErrorCode::kCopyRefused: return exceptions.copy;
     case ErrorCode::kMalformed: return exceptions.data;
+    case ErrorCode::kIndex: return PyExc_IndexError;
     case ErrorCode::kOverflow: return PyExc_OverflowError;
     case ErrorCode::kOutOfMemory: return PyExc_MemoryError;
     case ErrorCode::kCuda: return exceptions.cuda;

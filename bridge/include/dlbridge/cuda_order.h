@@ -143,13 +143,15 @@ constexpr bool may_be_stream(StreamHandle stream) noexcept {
 // Makes `consumer` (never 0) wait for `ready` without blocking the host. Work queued on it later sees the data.
 // Nothing is called when the data is ready or was made on that stream. Refuses inside a graph capture that the wait
 // would break.
-inline Status order(StreamHandle consumer, const Ordering& ready, int device) {
+inline Status order(StreamHandle consumer, const Ordering& token, int device) {
+  const Ordering ready = token.settled();
   if (ready.is_ready() || (ready.kind == Ordering::Kind::kOnStream && ready.handle == consumer)) [[likely]] return {};
   return detail::order_by_event(consumer, device, ready, device);
 }
 
 // The same where the consumer's stream is one of another device.
-inline Status order_across(StreamHandle consumer, int consumer_device, const Ordering& ready, int device) {
+inline Status order_across(StreamHandle consumer, int consumer_device, const Ordering& token, int device) {
+  const Ordering ready = token.settled();
   if (consumer_device == device) return order(consumer, ready, device);
   if (ready.is_ready()) return {};
   return detail::order_by_event(consumer, consumer_device, ready, device);
@@ -167,7 +169,8 @@ inline Status check_stream_handle(StreamHandle stream) {
 }
 
 // The host waits: only for copies to the host. Blocks; the caller lets go of locks (the GIL) before.
-inline Status synchronize(const Ordering& ready, int device) {
+inline Status synchronize(const Ordering& token, int device) {
+  const Ordering ready = token.settled();
   if (ready.is_ready()) return {};
   DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));

@@ -91,7 +91,7 @@ inline Status device_to_host(const Tensor& source, Tensor& out) {
 // has read it. Where the source does not say its stream, that is taken to be the legacy one.
 inline Status protect_source(const Tensor& source, const WorkStream& work) {
   const StreamHandle owner_stream =
-      source.ready.kind == Ordering::Kind::kOnStream ? source.ready.handle : kLegacyStream;
+      source.ready.settled().kind == Ordering::Kind::kOnStream ? source.ready.settled().handle : kLegacyStream;
   return order_across(owner_stream, source.dl.device.device_id, Ordering::on_stream(work.stream), work.device);
 }
 
@@ -163,7 +163,7 @@ inline Status device_to_same_device(const Tensor& source, StreamHandle stream, T
   DLBRIDGE_TRY(guard.enter(device));
   WorkStream work;
   DLBRIDGE_TRY(work_stream(device, stream, work));
-  if (!source.ready.is_ready()) DLBRIDGE_TRY(check_capture(work.stream, source.ready));
+  if (!source.ready.is_ready()) DLBRIDGE_TRY(check_capture(work.stream, source.ready.settled()));
   Tensor made;
   DLBRIDGE_TRY(allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, copy_flags(source), device,
                            pool_stream_of(work), made));

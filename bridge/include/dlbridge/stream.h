@@ -12,9 +12,11 @@ inline constexpr StreamHandle kLegacyStream = 1;
 inline constexpr StreamHandle kPerThreadStream = 2;
 
 // "Ready": nothing to wait for. "On stream": ready when the work queued on `handle` so far is done. "At event":
-// ready when the CUevent `handle` has happened. The handle is borrowed: whoever keeps the tensor's owner keeps it.
+// ready when the CUevent `handle` has happened. "Tracked": an owner that several tensors share notes the stream that
+// used the memory last at the address `handle`; settled() reads it. The handle is borrowed: whoever keeps the tensor's
+// owner keeps it.
 struct Ordering {
-  enum class Kind : std::uint8_t { kReady, kOnStream, kAtEvent };
+  enum class Kind : std::uint8_t { kReady, kOnStream, kAtEvent, kTracked };
   Kind kind = Kind::kReady;
   std::uintptr_t handle = 0;
 
@@ -23,7 +25,17 @@ struct Ordering {
     return {Kind::kOnStream, s == 0 ? kLegacyStream : s};  // CUDA's own null stream is the legacy default stream
   }
   static constexpr Ordering at_event(std::uintptr_t event) noexcept { return {Kind::kAtEvent, event}; }
-  constexpr bool is_ready() const noexcept { return kind == Kind::kReady; }
+  // `cell` holds 0 while the memory is ready; it changes under the lock that guards the tensors (in Python the GIL).
+  static Ordering on_stream_of(const StreamHandle* cell) noexcept {
+    return {Kind::kTracked, reinterpret_cast<std::uintptr_t>(cell)};
+  }
+  // What a tracked token says at this moment; any other token is itself.
+  Ordering settled() const noexcept {
+    if (kind != Kind::kTracked) [[likely]] return *this;
+    const StreamHandle stream = *reinterpret_cast<const StreamHandle*>(handle);
+    return stream == 0 ? ready() : on_stream(stream);
+  }
+  bool is_ready() const noexcept { return settled().kind == Kind::kReady; }
   friend constexpr bool operator==(const Ordering&, const Ordering&) noexcept = default;
 };
 
