@@ -1,0 +1,260 @@
+#include "ndarray/core/elementwise.h"
+
+#include <string>
+
+#include "ndarray/core/backend.h"
+#include "ndarray/core/loop.h"
+#include "ndarray/core/move.h"
+#include "ndarray/runtime/streams.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+std::string name_of(DType t) { return std::string(dlbridge::info(t).name); }
+
+int kind_rank(DType t) noexcept {
+  if (is_bool(t)) return 0;
+  if (is_unsigned(t)) return 1;
+  if (is_signed(t)) return 2;
+  return is_float(t) ? 3 : 4;
+}
+
+struct Call {
+  Op op;
+  std::span<const Input> inputs;
+  const ElementwiseOptions& options;
+  const char* name;
+  Loop loop;
+  DLDevice device{kDLCPU, 0};
+  const Tensor* arrays[kMaxInputs];  // null: a scalar
+  Tensor temporaries[kMaxInputs];
+};
+
+[[gnu::cold]] Status no_loop(const Call& call, DType promoted) {
+  return {ErrorCode::kWrongType, std::string(call.name) + " is not defined for " + name_of(promoted) +
+                                     ". Convert the operands with astype() first"};
+}
+
+[[gnu::cold]] Status mixed_devices(const Tensor& a, DLDevice device) {
+  return malformed("the operands are on " + device_name(device) + " and " + device_name(a.dl.device) +
+                   "; all must be on one device. Move one there: nd.asarray(x, device='" + device_name(device) + "')");
+}
+
+// An operand on another GPU is copied where the two can reach each other (peer access); else the user decides.
+[[gnu::cold]] Status bring_near(const Tensor& far, DLDevice device, Tensor& copy) {
+  const bool reachable = is_cuda(far.dl.device) && is_cuda(device) &&
+                         ensure_peer(device.device_id, far.dl.device.device_id).ok();
+  return reachable ? copy_to(far, device, copy) : mixed_devices(far, device);
+}
+
+Status find_device(Call& call) {
+  const Tensor* first = call.options.out;
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+    const Tensor*& t = call.arrays[k];
+    if (t == nullptr) continue;
+    if (first == nullptr) {
+      first = t;
+    } else if (!same_device(t->dl.device, first->dl.device)) [[unlikely]] {
+      DLBRIDGE_TRY(bring_near(*t, first->dl.device, call.temporaries[k]));
+      t = &call.temporaries[k];
+    }
+  }
+  call.device = first->dl.device;
+  return {};
+}
+
+// A comparison with an int that the array's dtype cannot hold has an answer (NumPy 2): it is made in a wider type.
+DType widen_for_comparison(std::span<const Input> inputs, DType promoted) noexcept {
+  for (const Input& input : inputs)
+    if (input.array == nullptr && !input.scalar.strong && !fits(input.scalar, promoted)) {
+      const bool wide = input.scalar.huge || input.scalar.above_int64 || promoted == DType::kUInt64;
+      return wide ? DType::kFloat64 : DType::kInt64;
+    }
+  return promoted;
+}
+
+bool refuses_bool(Op op) noexcept { return op == Op::kSubtract || op == Op::kNegative || op == Op::kSign; }
+
+Status choose_loop(Call& call) {
+  const OpInfo& row = info(call.op);
+  const std::span operands = call.op == Op::kWhere ? call.inputs.subspan(1) : call.inputs;
+  DType promoted = call.options.dtype != nullptr ? *call.options.dtype : result_type(operands);
+  if (row.rule == TypeRule::kCompare) promoted = widen_for_comparison(operands, promoted);
+  if (is_bool(promoted) && refuses_bool(call.op)) [[unlikely]]
+    return {ErrorCode::kWrongType, std::string(call.name) + " is not defined for bool. Use bitwise_xor or logical_not, "
+                                                            "or convert with astype('int8')"};
+  if (!resolve(row, promoted, call.loop)) [[unlikely]] return no_loop(call, promoted);
+  return {};
+}
+
+Status check_power(const Call& call) {
+  const Input& exponent = call.inputs[1];
+  if (exponent.array == nullptr && is_integer(call.loop.compute) && exponent.scalar.i < 0) [[unlikely]]
+    return malformed("integers to negative integer powers are not allowed. Convert the base to a float dtype first");
+  return {};
+}
+
+Status check_out(const Call& call, Dims shape) {
+  const Tensor& out = *call.options.out;
+  if (out.readonly())
+    return malformed(std::string(call.name) + ": the output array is read-only. Write to a copy of it");
+  if (!can_cast_same_kind(call.loop.result, dtype_of(out)))
+    return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast the result from " +
+                                       name_of(call.loop.result) + " to " + name_of(dtype_of(out)) +
+                                       " of the output (same_kind). Use an output of that dtype"};
+  const Dims own = shape_of(out);
+  bool equal = own.size() >= shape.size();
+  for (std::size_t k = 0; equal && k < shape.size(); ++k)
+    equal = own[own.size() - shape.size() + k] == shape[k] || shape[k] == 1;
+  if (!equal)
+    return malformed(std::string(call.name) + ": the operands broadcast to " + shape_text(shape) +
+                     ", which does not fit the output's shape " + shape_text(own));
+  return {};
+}
+
+// An input that shares memory with the output, other than element for element, is read from a copy.
+Status separate(Call& call, const Tensor& out) {
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+    const Tensor* t = call.arrays[k];
+    if (t == nullptr || !may_overlap(*t, out) || same_elements(*t, out)) continue;
+    DLBRIDGE_TRY(copy_as(*t, dtype_of(*t), CopyOrder::kKeep, call.temporaries[k]));
+    call.arrays[k] = &call.temporaries[k];
+  }
+  return {};
+}
+
+// where() takes any condition; its kernel wants bool in memory.
+Status prepare_condition(Call& call) {
+  const Tensor* condition = call.arrays[0];
+  if (condition != nullptr && is_bool(dtype_of(*condition))) return {};
+  if (condition != nullptr) {
+    DLBRIDGE_TRY(copy_as(*condition, DType::kBool, CopyOrder::kKeep, call.temporaries[0]));
+  } else {
+    DLBRIDGE_TRY(make_array(call.temporaries[0], DType::kBool, {}, call.device));
+    DLBRIDGE_TRY(assign(call.temporaries[0], call.inputs[0], call.name));
+  }
+  call.arrays[0] = &call.temporaries[0];
+  return {};
+}
+
+Status set_scalars(const Call& call, ElementwiseArgs& args) {
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+    args.dtype[k + 1] = call.arrays[k] != nullptr ? dtype_of(*call.arrays[k]) : call.loop.compute;
+    if (call.arrays[k] != nullptr) continue;
+    args.scalar_mask = static_cast<std::uint8_t>(args.scalar_mask | (1u << (k + 1)));
+    DLBRIDGE_TRY(write_scalar(call.inputs[k].scalar, call.loop.compute, args.scalars[k + 1]));
+  }
+  return {};
+}
+
+Status walk_outer(const Backend& backend, ElementwiseArgs& args, const LoopPlan& plan, int dim, const char* name) {
+  if (dim < 0) return kernel_status(backend, backend.elementwise(args), name);
+  for (std::int64_t i = 0; i < plan.outer_shape[dim]; ++i) {
+    DLBRIDGE_TRY(walk_outer(backend, args, plan, dim - 1, name));
+    for (int k = 0; k < args.operands; ++k)
+      if (args.data[k] != nullptr) args.data[k] = static_cast<char*>(args.data[k]) + plan.outer_strides[k][dim];
+  }
+  for (int k = 0; k < args.operands; ++k)
+    if (args.data[k] != nullptr)
+      args.data[k] = static_cast<char*>(args.data[k]) - plan.outer_strides[k][dim] * plan.outer_shape[dim];
+  return {};
+}
+
+Status launch(Call& call, const Tensor& out) {
+  ElementwiseArgs args;
+  args.op = call.op;
+  args.compute = call.loop.compute;
+  args.scalar_mask = 0;
+  args.dtype[0] = dtype_of(out);
+  DLBRIDGE_TRY(set_scalars(call, args));
+  if (out.size == 0) return {};
+  const Tensor* operands[kMaxOperands] = {&out};
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) operands[k + 1] = call.arrays[k];
+  const std::span used(operands, call.inputs.size() + 1);
+  LoopPlan plan;
+  plan_loop(used, args, plan);
+  const Backend* backend = nullptr;
+  DLBRIDGE_TRY(backend_for(call.device, backend));
+  cuda::DeviceGuard guard;
+  args.stream = work_stream(call.device);
+  if (args.stream != 0) {
+    DLBRIDGE_TRY(guard.enter(call.device.device_id));
+    for (const Tensor* t : used)
+      if (t != nullptr) DLBRIDGE_TRY(acquire(*t, args.stream));
+  }
+  if (plan.outer_ndim == 0) [[likely]] return kernel_status(*backend, backend->elementwise(args), call.name);
+  return walk_outer(*backend, args, plan, plan.outer_ndim - 1, call.name);
+}
+
+Status make_result(const Call& call, Dims shape, Tensor& result) {
+  std::int8_t axes[kMaxDims];
+  const std::span arrays(call.arrays, call.inputs.size());
+  if (memory_order(arrays, shape, axes)) [[likely]] return make_array(result, call.loop.result, shape, call.device);
+  return make_array_as(result, call.loop.result, shape, {axes, shape.size()}, call.device);
+}
+
+}  // namespace
+
+DType result_type(std::span<const Input> inputs) noexcept {
+  bool any = false;
+  DType promoted = DType::kBool;
+  for (const Input& input : inputs) {
+    if (input.array == nullptr && !input.scalar.strong) continue;
+    const DType t = input.array != nullptr ? dtype_of(*input.array) : input.scalar.dtype;
+    promoted = any ? promote(promoted, t) : t;
+    any = true;
+  }
+  for (const Input& input : inputs)
+    if (input.array == nullptr && !input.scalar.strong) {
+      promoted = any ? promote(promoted, input.scalar.kind) : default_dtype(input.scalar.kind);
+      any = true;
+    }
+  return promoted;
+}
+
+bool can_cast_same_kind(DType from, DType to) noexcept { return kind_rank(from) <= kind_rank(to); }
+bool can_cast_safely(DType from, DType to) noexcept { return promote(from, to) == to; }
+
+Status elementwise(Op op, std::span<const Input> inputs, const ElementwiseOptions& options, Tensor& result) {
+  Call call{op, inputs, options, options.name != nullptr ? options.name : info(op).name.data(), {}, {}, {}, {}};
+  for (std::size_t k = 0; k < inputs.size(); ++k) call.arrays[k] = inputs[k].array;
+  DLBRIDGE_TRY(find_device(call));
+  DLBRIDGE_TRY(choose_loop(call));
+  if (op == Op::kPower) DLBRIDGE_TRY(check_power(call));
+  if (op == Op::kWhere) DLBRIDGE_TRY(prepare_condition(call));
+  std::int64_t shape[kMaxDims];
+  int ndim = 0;
+  DLBRIDGE_TRY(broadcast_shapes({call.arrays, inputs.size()}, shape, ndim));
+  const Dims dims(shape, static_cast<std::size_t>(ndim));
+  if (options.out == nullptr) [[likely]] {
+    DLBRIDGE_TRY(make_result(call, dims, result));
+    return launch(call, result);
+  }
+  DLBRIDGE_TRY(check_out(call, dims));
+  DLBRIDGE_TRY(separate(call, *options.out));
+  return launch(call, *options.out);
+}
+
+Status assign(const Tensor& out, const Input& source, const char* name) {
+  const ElementwiseOptions options{&out, nullptr, name};
+  Call call{Op::kPositive, {&source, 1}, options, name, {dtype_of(out), dtype_of(out)}, {}, {}, {}};
+  call.arrays[0] = source.array;
+  DLBRIDGE_TRY(find_device(call));
+  DLBRIDGE_TRY(check_out(call, source.array != nullptr ? shape_of(*source.array) : Dims{}));
+  DLBRIDGE_TRY(separate(call, out));
+  return launch(call, out);
+}
+
+Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) {
+  const Tensor* const input = &source;
+  std::int8_t axes[kMaxDims];
+  const Dims shape = shape_of(source);
+  if (order == CopyOrder::kKeep && !memory_order({&input, 1}, shape, axes))
+    DLBRIDGE_TRY(make_array_as(out, dtype, shape, {axes, shape.size()}, source.dl.device));
+  else
+    DLBRIDGE_TRY(make_array(out, dtype, shape, source.dl.device, order == CopyOrder::kF ? Order::kF : Order::kC));
+  return assign(out, Input{&source, {}}, "copy");
+}
+
+}  // namespace dlbridge::nd

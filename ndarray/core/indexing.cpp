@@ -1,0 +1,429 @@
+#include "ndarray/core/indexing.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ndarray/core/backend.h"
+#include "ndarray/core/loop.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+Status index_error(std::string message) { return {ErrorCode::kIndex, std::move(message)}; }
+
+std::int64_t clamp_bound(std::int64_t value, std::int64_t extent, std::int64_t low, std::int64_t high) noexcept {
+  if (value < 0) value += extent;
+  return std::clamp(value, low, high);
+}
+
+// Python's rules for slices: the first index and the number of steps.
+std::int64_t resolve_slice(const IndexItem& item, std::int64_t extent, std::int64_t& first) noexcept {
+  const std::int64_t step = item.step;
+  if (step > 0) {
+    first = item.has_start ? clamp_bound(item.start, extent, 0, extent) : 0;
+    const std::int64_t stop = item.has_stop ? clamp_bound(item.stop, extent, 0, extent) : extent;
+    return stop > first ? (stop - first - 1) / step + 1 : 0;
+  }
+  first = item.has_start ? clamp_bound(item.start, extent, -1, extent - 1) : extent - 1;
+  const std::int64_t stop = item.has_stop ? clamp_bound(item.stop, extent, -1, extent - 1) : -1;
+  return first > stop ? (first - stop - 1) / -step + 1 : 0;
+}
+
+std::int64_t axes_taken(const IndexItem& item) noexcept {
+  switch (item.kind) {
+    case IndexItem::Kind::kInteger:
+    case IndexItem::Kind::kSlice: return 1;
+    case IndexItem::Kind::kArray: return is_bool(dtype_of(*item.array)) ? item.array->dl.ndim : 1;
+    default: return 0;
+  }
+}
+
+// A key applied to an array up to its arrays: a view's dims, and between them the places of the arrays.
+struct Selection {
+  std::int64_t shape[kMaxDims], strides[kMaxDims];  // of the basic part, elements
+  std::size_t ndim = 0;
+  std::int64_t offset = 0;
+  std::size_t array_place = 0;    // where in the result the index dims go
+  bool any_array = false;
+  bool array_group_open = false, arrays_apart = false;
+  struct Array {
+    const Tensor* index;
+    int axis;  // first axis of x that it indexes
+  };
+  std::array<Array, kMaxIndexArrays> arrays;
+  std::size_t array_count = 0;
+
+  void note_array_like() {  // an array, or an integer beside arrays: adjacent ones are replaced in place
+    if (!array_group_open && any_array) arrays_apart = true;
+    if (!any_array) array_place = ndim;
+    any_array = array_group_open = true;
+  }
+  Status add_dim(std::int64_t extent, std::int64_t stride) {
+    if (ndim == static_cast<std::size_t>(kMaxDims))
+      return index_error("the result would have more than 64 dimensions");
+    shape[ndim] = extent;
+    strides[ndim++] = stride;
+    return {};
+  }
+};
+
+Status take_integer(const Tensor& x, const IndexItem& item, int axis, Selection& s) {
+  const std::int64_t extent = x.dl.shape[axis];
+  const std::int64_t i = item.start < 0 ? item.start + extent : item.start;
+  if (i < 0 || i >= extent) [[unlikely]]
+    return index_error("index " + std::to_string(item.start) + " is out of bounds for axis " + std::to_string(axis) +
+                       " with size " + std::to_string(extent));
+  s.offset += i * x.dl.strides[axis];
+  return {};
+}
+
+Status take_array(const Tensor& x, const IndexItem& item, int axis, Selection& s) {
+  if (s.array_count == s.arrays.size()) return index_error("more than 16 index arrays");
+  const Tensor& index = *item.array;
+  if (!is_bool(dtype_of(index)) && !is_integer(dtype_of(index)))
+    return index_error("arrays used as indices must be of integer or bool dtype, got " +
+                       std::string(index.dtype().name) + ". Convert with astype('int64')");
+  if (is_bool(dtype_of(index)))
+    for (int k = 0; k < index.dl.ndim; ++k)
+      if (index.dl.shape[k] != x.dl.shape[axis + k])
+        return index_error("the bool index has shape " + shape_text(shape_of(index)) + ", the axes it selects from " +
+                           shape_text({x.dl.shape + axis, static_cast<std::size_t>(index.dl.ndim)}));
+  s.note_array_like();
+  s.arrays[s.array_count++] = {&index, axis};
+  return {};
+}
+
+Status select(const Tensor& x, std::span<const IndexItem> items, Selection& s) {
+  std::int64_t taken = 0;
+  bool ellipsis = false, advanced = false;
+  for (const IndexItem& item : items) {
+    taken += axes_taken(item);
+    advanced |= item.kind == IndexItem::Kind::kArray;
+    if (item.kind != IndexItem::Kind::kEllipsis) continue;
+    if (ellipsis) return index_error("an index can only have a single ellipsis ('...')");
+    ellipsis = true;
+  }
+  if (taken > x.dl.ndim)
+    return index_error("too many indices: the array has " + std::to_string(x.dl.ndim) + " dimensions, but " +
+                       std::to_string(taken) + " were indexed");
+  int axis = 0;
+  const auto pass = [&](int count) {
+    Status status;
+    for (; count > 0 && status.ok(); --count, ++axis) status = s.add_dim(x.dl.shape[axis], x.dl.strides[axis]);
+    return status;
+  };
+  for (const IndexItem& item : items) {
+    using Kind = IndexItem::Kind;
+    if (item.kind != Kind::kArray && !(item.kind == Kind::kInteger && advanced)) s.array_group_open = false;
+    switch (item.kind) {
+      case Kind::kNewAxis: DLBRIDGE_TRY(s.add_dim(1, 0)); break;
+      case Kind::kEllipsis: DLBRIDGE_TRY(pass(x.dl.ndim - static_cast<int>(taken))); break;
+      case Kind::kSlice: {
+        std::int64_t first = 0;
+        const std::int64_t count = resolve_slice(item, x.dl.shape[axis], first);
+        if (count > 0) s.offset += first * x.dl.strides[axis];
+        DLBRIDGE_TRY(s.add_dim(count, x.dl.strides[axis] * (count > 1 ? item.step : 1)));
+        ++axis;
+        break;
+      }
+      case Kind::kInteger:
+        if (advanced) s.note_array_like();
+        DLBRIDGE_TRY(take_integer(x, item, axis++, s));
+        break;
+      case Kind::kArray:
+        DLBRIDGE_TRY(take_array(x, item, axis, s));
+        axis += static_cast<int>(axes_taken(item));
+        break;
+    }
+  }
+  DLBRIDGE_TRY(pass(x.dl.ndim - axis));
+  if (s.arrays_apart) s.array_place = 0;
+  return {};
+}
+
+// The index arrays as int64, broadcast to one shape; bool arrays as their coordinates.
+struct Indices {
+  std::vector<Tensor> owned;
+  struct Entry {
+    const Tensor* index;
+    int axis;
+  };
+  std::vector<Entry> entries;
+  std::int64_t shape[kMaxDims];
+  int ndim = 0;
+};
+
+Status prepare_indices(const Selection& s, Indices& out) {
+  out.owned.reserve(kMaxIndexArrays * 2);
+  for (std::size_t k = 0; k < s.array_count; ++k) {
+    const auto& [index, axis] = s.arrays[k];
+    if (is_bool(dtype_of(*index))) {
+      const auto count = static_cast<std::size_t>(std::max(index->dl.ndim, 1));
+      std::vector<Tensor> coordinates(count);
+      DLBRIDGE_TRY(nonzero(*index, coordinates));
+      for (std::size_t d = 0; d < count; ++d) {
+        out.owned.push_back(std::move(coordinates[d]));
+        out.entries.push_back({&out.owned.back(), index->dl.ndim == 0 ? -1 : axis + static_cast<int>(d)});
+      }
+    } else if (dtype_of(*index) != DType::kInt64) {
+      out.owned.emplace_back();
+      DLBRIDGE_TRY(copy_as(*index, DType::kInt64, CopyOrder::kKeep, out.owned.back()));
+      out.entries.push_back({&out.owned.back(), axis});
+    } else {
+      out.entries.push_back({index, axis});
+    }
+  }
+  if (out.entries.size() > static_cast<std::size_t>(kMaxIndexArrays)) return index_error("more than 16 index arrays");
+  std::vector<const Tensor*> arrays;
+  for (const auto& entry : out.entries) arrays.push_back(entry.index);
+  if (Status status = broadcast_shapes(arrays, out.shape, out.ndim); !status.ok())
+    return index_error("shape mismatch: the index arrays could not be broadcast together: " + status.message());
+  return {};
+}
+
+// The loop of a gather or scatter, before merging: result dims in C order, outermost first.
+struct IndexLoop {
+  std::int64_t shape[kMaxDims];
+  std::int64_t base[kMaxDims];                       // bytes; 0 on index dims
+  std::int64_t index[kMaxIndexArrays][kMaxDims];     // bytes; 0 on the other dims
+  std::size_t ndim = 0;
+};
+
+Status make_loop(const Tensor& x, const Selection& s, const Indices& indices, IndexLoop& loop) {
+  if (s.ndim + static_cast<std::size_t>(indices.ndim) > static_cast<std::size_t>(kMaxDims))
+    return index_error("the result would have more than 64 dimensions");
+  const auto add_basic = [&](std::size_t d) {
+    loop.shape[loop.ndim] = s.shape[d];
+    loop.base[loop.ndim] = s.strides[d] * x.itemsize();
+    for (std::size_t k = 0; k < indices.entries.size(); ++k) loop.index[k][loop.ndim] = 0;
+    ++loop.ndim;
+  };
+  for (std::size_t d = 0; d < s.array_place; ++d) add_basic(d);
+  for (int d = 0; d < indices.ndim; ++d) {
+    loop.shape[loop.ndim] = indices.shape[d];
+    loop.base[loop.ndim] = 0;
+    for (std::size_t k = 0; k < indices.entries.size(); ++k) {
+      const Tensor& t = *indices.entries[k].index;
+      const int own = d - (indices.ndim - t.dl.ndim);
+      loop.index[k][loop.ndim] = own < 0 || t.dl.shape[own] == 1 ? 0 : t.dl.strides[own] * t.itemsize();
+    }
+    ++loop.ndim;
+  }
+  for (std::size_t d = s.array_place; d < s.ndim; ++d) add_basic(d);
+  return {};
+}
+
+// Innermost first, merged. values: the dense or broadcast operand with the loop's shape.
+Status fill_args(const IndexLoop& loop, const Tensor& values, std::size_t arrays, IndexArgs& args) {
+  int n = 0;
+  for (std::size_t k = loop.ndim; k-- > 0;) {
+    if (loop.shape[k] == 1) continue;
+    const std::int64_t value_stride = values.dl.strides[k] * values.itemsize();
+    bool merges = n > 0 && loop.base[k] == args.base_strides[n - 1] * args.shape[n - 1] &&
+                  value_stride == args.value_strides[n - 1] * args.shape[n - 1];
+    for (std::size_t a = 0; a < arrays && merges; ++a)
+      merges = loop.index[a][k] == args.index_strides[a][n - 1] * args.shape[n - 1];
+    if (merges) {
+      args.shape[n - 1] *= loop.shape[k];
+      continue;
+    }
+    if (n == kLoopDims) return index_error("this advanced index needs more than 12 loop dimensions. Index in two steps");
+    args.shape[n] = loop.shape[k];
+    args.base_strides[n] = loop.base[k];
+    args.value_strides[n] = value_stride;
+    for (std::size_t a = 0; a < arrays; ++a) args.index_strides[a][n] = loop.index[a][k];
+    ++n;
+  }
+  args.ndim = n;
+  args.size = values.size;
+  return {};
+}
+
+struct IndexCall {
+  Selection selection;
+  Indices indices;
+  IndexLoop loop;
+};
+
+Status plan(const Tensor& x, std::span<const IndexItem> items, IndexCall& call) {
+  DLBRIDGE_TRY(select(x, items, call.selection));
+  for (std::size_t k = 0; k < call.selection.array_count; ++k)
+    if (!same_device(call.selection.arrays[k].index->dl.device, x.dl.device))
+      return index_error("the index array is on " + device_name(call.selection.arrays[k].index->dl.device) +
+                         ", the array on " + device_name(x.dl.device) + ". Move it there first");
+  DLBRIDGE_TRY(prepare_indices(call.selection, call.indices));
+  return make_loop(x, call.selection, call.indices, call.loop);
+}
+
+Status launch(const Tensor& x, const IndexCall& call, const Tensor& values, bool scatter, bool accumulate) {
+  if (values.size == 0) return {};
+  IndexArgs args;
+  args.itemsize = static_cast<int>(x.itemsize());
+  args.values = values.dl.data;
+  args.base = static_cast<char*>(x.dl.data) + call.selection.offset * x.itemsize();
+  args.accumulate = accumulate;
+  args.dtype = dtype_of(x);
+  args.arrays = 0;
+  DLBRIDGE_TRY(fill_args(call.loop, values, call.indices.entries.size(), args));
+  for (std::size_t k = 0; k < call.indices.entries.size(); ++k) {
+    const auto& [index, axis] = call.indices.entries[k];
+    if (axis < 0) continue;  // a 0-d bool index only repeats
+    const auto slot = static_cast<std::size_t>(args.arrays++);
+    if (slot != k) std::copy_n(args.index_strides[k], args.ndim, args.index_strides[slot]);
+    args.index[slot] = static_cast<const std::int64_t*>(index->dl.data);
+    args.extent[slot] = x.dl.shape[axis];
+    args.axis_stride[slot] = x.dl.strides[axis] * x.itemsize();
+    if (args.extent[slot] == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
+  }
+  const Backend* backend = nullptr;
+  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
+  cuda::DeviceGuard guard;
+  args.stream = work_stream(x.dl.device);
+  if (args.stream != 0) {
+    DLBRIDGE_TRY(guard.enter(x.dl.device.device_id));
+    DLBRIDGE_TRY(acquire(x, args.stream));
+    DLBRIDGE_TRY(acquire(values, args.stream));
+    for (const auto& entry : call.indices.entries) DLBRIDGE_TRY(acquire(*entry.index, args.stream));
+  }
+  CallWorkspace workspace(x.dl.device, args.stream);
+  args.workspace = workspace.get();
+  args.unique = call.selection.array_count == 1 && is_bool(dtype_of(*call.selection.arrays[0].index));
+  const int code = scatter ? backend->scatter(args) : backend->gather(args);
+  if (code == kErrorMemory) return workspace.take_failure();
+  if (code == kErrorIndex) {
+    std::string extents;
+    for (int k = 0; k < args.arrays; ++k) extents += (k == 0 ? "" : ", ") + std::to_string(args.extent[k]);
+    return index_error("an index is out of bounds for an axis of size " + extents);
+  }
+  return kernel_status(*backend, code, scatter ? "scatter" : "gather");
+}
+
+// x[mask] = scalar needs no positions and no wait.
+bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool accumulate) noexcept {
+  return !accumulate && value.array == nullptr && items.size() == 1 && items[0].kind == IndexItem::Kind::kArray &&
+         is_bool(dtype_of(*items[0].array)) && std::ranges::equal(shape_of(*items[0].array), shape_of(x));
+}
+
+Status masked_fill(const Tensor& x, const Tensor& mask, const Input& value) {
+  if (!same_device(mask.dl.device, x.dl.device)) return index_error("the mask is on another device than the array");
+  Input cast = value;
+  cast.scalar.strong = true;  // assignment casts, as NumPy's does
+  cast.scalar.dtype = dtype_of(x);
+  const Input inputs[3] = {{&mask, {}}, cast, {&x, {}}};
+  const DType dtype = dtype_of(x);
+  const ElementwiseOptions options{&x, &dtype, "x[mask] = value"};
+  Tensor unused;
+  return elementwise(Op::kWhere, inputs, options, unused);
+}
+
+}  // namespace
+
+bool is_basic(std::span<const IndexItem> items) noexcept {
+  return std::ranges::none_of(items, [](const IndexItem& i) { return i.kind == IndexItem::Kind::kArray; });
+}
+
+Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
+  Selection s;
+  DLBRIDGE_TRY(select(x, items, s));
+  return make_view(x, {s.shape, s.ndim}, {s.strides, s.ndim}, s.offset, out);
+}
+
+Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
+  IndexCall call;
+  DLBRIDGE_TRY(plan(x, items, call));
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
+  return launch(x, call, out, false, false);
+}
+
+Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool accumulate) {
+  if (x.readonly()) return malformed("the array is read-only. Write to a copy of it");
+  if (is_basic(items) && !accumulate) {
+    Tensor view;
+    DLBRIDGE_TRY(view_at(x, items, view));
+    return assign(view, value, "x[key] = value");
+  }
+  if (is_masked_fill(x, items, value, accumulate)) return masked_fill(x, *items[0].array, value);
+  IndexCall call;
+  DLBRIDGE_TRY(plan(x, items, call));
+  Tensor scalar, cast, spread;
+  const Tensor* source = value.array;
+  if (source == nullptr) {
+    DLBRIDGE_TRY(make_array(scalar, dtype_of(x), {}, x.dl.device));
+    DLBRIDGE_TRY(assign(scalar, value, "x[key] = value"));
+    source = &scalar;
+  } else if (!same_device(source->dl.device, x.dl.device)) {
+    return malformed("the value is on " + device_name(source->dl.device) + ", the array on " + device_name(x.dl.device) +
+                     ". Move it there first");
+  } else if (dtype_of(*source) != dtype_of(x) || may_overlap(*source, x)) {
+    DLBRIDGE_TRY(copy_as(*source, dtype_of(x), CopyOrder::kC, cast));
+    source = &cast;
+  }
+  Tensor squeezed;  // NumPy drops leading axes of extent 1 that the target has not
+  std::size_t drop = 0;
+  while (static_cast<std::size_t>(source->dl.ndim) - drop > call.loop.ndim && source->dl.shape[drop] == 1) ++drop;
+  const std::size_t n = static_cast<std::size_t>(source->dl.ndim) - drop;
+  DLBRIDGE_TRY(make_view(*source, {source->dl.shape + drop, n}, {source->dl.strides + drop, n}, 0, squeezed));
+  DLBRIDGE_TRY(broadcast_view(squeezed, {call.loop.shape, call.loop.ndim}, spread));
+  return launch(x, call, spread, true, accumulate);
+}
+
+Status flat_nonzero(const Tensor& x, Tensor& positions) {
+  Tensor mask;
+  const Tensor* dense = &x;
+  if (!is_bool(dtype_of(x)) || !is_c_contiguous(x)) {
+    DLBRIDGE_TRY(copy_as(x, DType::kBool, CopyOrder::kC, mask));
+    dense = &mask;
+  }
+  const std::int64_t none[1] = {0};
+  if (x.size == 0) return make_array(positions, DType::kInt64, none, x.dl.device);
+  Tensor all;
+  const std::int64_t room[1] = {x.size};
+  DLBRIDGE_TRY(make_array(all, DType::kInt64, room, x.dl.device));
+  const Backend* backend = nullptr;
+  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
+  cuda::DeviceGuard guard;
+  NonzeroArgs args{dense->dl.data, x.size, static_cast<std::int64_t*>(all.dl.data), nullptr, {}, work_stream(x.dl.device)};
+  std::int64_t count = 0;
+  args.count = &count;
+  if (args.stream != 0) {
+    DLBRIDGE_TRY(guard.enter(x.dl.device.device_id));
+    DLBRIDGE_TRY(acquire(*dense, args.stream));
+  }
+  CallWorkspace workspace(x.dl.device, args.stream);
+  args.workspace = workspace.get();
+  const int code = backend->nonzero(args);
+  if (code == kErrorMemory) return workspace.take_failure();
+  DLBRIDGE_TRY(kernel_status(*backend, code, "nonzero"));
+  const std::int64_t shape[1] = {count}, strides[1] = {1};
+  if (count >= x.size / 2) return make_view(all, shape, strides, 0, positions);
+  Tensor used;  // few positions must not keep the room for all of them
+  DLBRIDGE_TRY(make_view(all, shape, strides, 0, used));
+  return copy_as(used, DType::kInt64, CopyOrder::kC, positions);
+}
+
+Status nonzero(const Tensor& x, std::span<Tensor> coordinates) {
+  Tensor positions;
+  DLBRIDGE_TRY(flat_nonzero(x, positions));
+  if (x.dl.ndim <= 1) {
+    coordinates[0] = std::move(positions);
+    return {};
+  }
+  for (std::size_t axis = coordinates.size(); axis-- > 0;) {
+    const Input by{nullptr, Scalar::of_int(std::max<std::int64_t>(x.dl.shape[axis], 1))};
+    const Input operands[2] = {{&positions, {}}, by};
+    if (axis == 0) {
+      coordinates[0] = std::move(positions);
+      break;
+    }
+    DLBRIDGE_TRY(elementwise(Op::kRemainder, operands, {}, coordinates[axis]));
+    Tensor rest;
+    DLBRIDGE_TRY(elementwise(Op::kFloorDivide, operands, {}, rest));
+    positions = std::move(rest);
+  }
+  return {};
+}
+
+}  // namespace dlbridge::nd

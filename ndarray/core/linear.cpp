@@ -1,0 +1,165 @@
+#include "ndarray/core/linear.h"
+
+#include <algorithm>
+
+#include "ndarray/core/backend.h"
+#include "ndarray/core/elementwise.h"
+#include "ndarray/core/loop.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+Status as_matrix(const Tensor& x, bool as_row, Tensor& out) {
+  if (x.dl.ndim != 1) return make_view(x, shape_of(x), {x.dl.strides, static_cast<std::size_t>(x.dl.ndim)}, 0, out);
+  const std::int64_t n = x.dl.shape[0], s = x.dl.strides[0];
+  const std::int64_t shape[2] = {as_row ? 1 : n, as_row ? n : 1};
+  const std::int64_t strides[2] = {as_row ? n * s : s, as_row ? s : 1};
+  return make_view(x, shape, strides, 0, out);
+}
+
+bool unit(std::int64_t extent, std::int64_t stride) noexcept { return extent <= 1 || stride == 1; }
+
+// One matrix axis must have stride 1 and the other a positive one that BLAS can say; the batch axes one stride.
+bool kernel_takes(const Tensor& x, std::int64_t& batch_stride) noexcept {
+  const int n = x.dl.ndim;
+  const std::int64_t rows = x.dl.shape[n - 2], columns = x.dl.shape[n - 1];
+  const std::int64_t row = x.dl.strides[n - 2], column = x.dl.strides[n - 1];
+  const bool row_major = unit(columns, column) && (rows <= 1 || row >= columns);
+  const bool column_major = unit(rows, row) && (columns <= 1 || column >= rows);
+  if (!row_major && !column_major) return false;
+  batch_stride = 0;
+  std::int64_t count = 1;
+  for (int k = n - 3; k >= 0; --k) {
+    if (x.dl.shape[k] == 1) continue;
+    if (count == 1) batch_stride = x.dl.strides[k];
+    else if (x.dl.strides[k] != batch_stride * count) return false;
+    count *= x.dl.shape[k];
+  }
+  return batch_stride >= 0;
+}
+
+struct Side {
+  Tensor matrix, spread, copy;
+  const Tensor* ready = nullptr;
+  std::int64_t batch_stride = 0;
+};
+
+Status prepare_side(Side& side, Dims batch, DType dtype) {
+  std::int64_t shape[kMaxDims];
+  std::copy(batch.begin(), batch.end(), shape);
+  std::copy_n(side.matrix.dl.shape + side.matrix.dl.ndim - 2, 2, shape + batch.size());
+  DLBRIDGE_TRY(broadcast_view(side.matrix, {shape, batch.size() + 2}, side.spread));
+  side.ready = &side.spread;
+  if (dtype_of(side.spread) == dtype && kernel_takes(side.spread, side.batch_stride)) return {};
+  DLBRIDGE_TRY(copy_as(side.spread, dtype, CopyOrder::kC, side.copy));
+  side.ready = &side.copy;
+  static_cast<void>(kernel_takes(side.copy, side.batch_stride));
+  return {};
+}
+
+// BLAS wants a leading dimension of at least the other extent, also for a single row or column.
+void matrix_strides(const Tensor& x, std::int64_t& row, std::int64_t& column) noexcept {
+  const int n = x.dl.ndim;
+  const std::int64_t rows = x.dl.shape[n - 2], columns = x.dl.shape[n - 1];
+  row = x.dl.strides[n - 2];
+  column = x.dl.strides[n - 1];
+  if (columns <= 1 && rows <= 1) { row = column = 1; return; }
+  if (rows <= 1) row = column == 1 ? columns : 1;
+  else if (columns <= 1) column = row == 1 ? rows : 1;
+}
+
+Status launch(const Side& a, const Side& b, DType dtype, std::int64_t batch, const Tensor& c) {
+  const int n = c.dl.ndim;
+  MatmulArgs args{};
+  args.dtype = dtype;
+  args.batch = batch;
+  args.m = c.dl.shape[n - 2];
+  args.n = c.dl.shape[n - 1];
+  args.k = a.ready->dl.shape[a.ready->dl.ndim - 1];
+  args.a = a.ready->dl.data;
+  args.b = b.ready->dl.data;
+  args.c = c.dl.data;
+  args.a_batch = a.batch_stride;
+  args.b_batch = b.batch_stride;
+  args.c_batch = args.m * args.n;
+  matrix_strides(*a.ready, args.a_row, args.a_column);
+  matrix_strides(*b.ready, args.b_row, args.b_column);
+  const Backend* backend = nullptr;
+  DLBRIDGE_TRY(backend_for(c.dl.device, backend));
+  cuda::DeviceGuard guard;
+  args.stream = work_stream(c.dl.device);
+  if (args.stream != 0) {
+    DLBRIDGE_TRY(guard.enter(c.dl.device.device_id));
+    for (const Tensor* t : {a.ready, b.ready, &c}) DLBRIDGE_TRY(acquire(*t, args.stream));
+  }
+  CallWorkspace workspace(c.dl.device, args.stream);
+  args.workspace = workspace.get();
+  const int code = backend->matmul(args);
+  if (code == kErrorMemory) return workspace.take_failure();
+  return kernel_status(*backend, code, "matmul");
+}
+
+Status check_operands(const Tensor& a, const Tensor& b) {
+  if (a.dl.ndim == 0 || b.dl.ndim == 0)
+    return malformed("matmul takes arrays of at least one axis, got shapes " + shape_text(shape_of(a)) + " and " +
+                     shape_text(shape_of(b)) + ". Use multiply for scalars");
+  if (!same_device(a.dl.device, b.dl.device))
+    return malformed("matmul: the operands are on " + device_name(a.dl.device) + " and " + device_name(b.dl.device) +
+                     "; both must be on one device");
+  const std::int64_t inner_a = a.dl.shape[a.dl.ndim - 1], inner_b = b.dl.shape[std::max(b.dl.ndim - 2, 0)];
+  if (inner_a != inner_b)
+    return malformed("matmul: the last axis of " + shape_text(shape_of(a)) + " and the " +
+                     (b.dl.ndim == 1 ? "axis" : "second last axis") + " of " + shape_text(shape_of(b)) +
+                     " must have one extent");
+  return {};
+}
+
+}  // namespace
+
+Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
+  DLBRIDGE_TRY(check_operands(a, b));
+  Side left, right;
+  DLBRIDGE_TRY(as_matrix(a, true, left.matrix));
+  DLBRIDGE_TRY(as_matrix(b, false, right.matrix));
+  Tensor left_batch, right_batch;  // views of the leading axes only, for their shapes
+  const auto leading = [](const Tensor& t, Tensor& out) {
+    const auto n = static_cast<std::size_t>(t.dl.ndim) - 2;
+    return make_view(t, {t.dl.shape, n}, {t.dl.strides, n}, 0, out);
+  };
+  DLBRIDGE_TRY(leading(left.matrix, left_batch));
+  DLBRIDGE_TRY(leading(right.matrix, right_batch));
+  const Tensor* const batches[2] = {&left_batch, &right_batch};
+  std::int64_t shape[kMaxDims];
+  int ndim = 0;
+  DLBRIDGE_TRY(broadcast_shapes(batches, shape, ndim));
+  const Dims batch(shape, static_cast<std::size_t>(ndim));
+  const DType dtype = promote(dtype_of(a), dtype_of(b));
+  DLBRIDGE_TRY(prepare_side(left, batch, dtype));
+  DLBRIDGE_TRY(prepare_side(right, batch, dtype));
+  std::int64_t full[kMaxDims];
+  std::copy(batch.begin(), batch.end(), full);
+  full[ndim] = left.matrix.dl.shape[left.matrix.dl.ndim - 2];
+  full[ndim + 1] = right.matrix.dl.shape[right.matrix.dl.ndim - 1];
+  Tensor c;
+  DLBRIDGE_TRY(make_array(c, dtype, {full, batch.size() + 2}, a.dl.device));
+  std::int64_t batches_count = 1;
+  for (const std::int64_t extent : batch) batches_count *= extent;
+  if (c.size != 0) {
+    if (left.ready->size == 0) DLBRIDGE_TRY(assign(c, Input{nullptr, Scalar::of_int(0)}, "matmul"));
+    else DLBRIDGE_TRY(launch(left, right, dtype, batches_count, c));
+  }
+  std::int64_t final_shape[kMaxDims];
+  std::size_t n = 0;
+  for (const std::int64_t extent : batch) final_shape[n++] = extent;
+  if (a.dl.ndim > 1) final_shape[n++] = full[ndim];
+  if (b.dl.ndim > 1) final_shape[n++] = full[ndim + 1];
+  if (n == batch.size() + 2) {
+    result = std::move(c);
+    return {};
+  }
+  bool viewed = true;
+  return reshape_view(c, {final_shape, n}, Order::kC, result, viewed);
+}
+
+}  // namespace dlbridge::nd

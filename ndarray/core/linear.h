@@ -1,0 +1,11 @@
+// Matrix products.
+#pragma once
+
+#include "ndarray/core/array.h"
+
+namespace dlbridge::nd {
+
+// a @ b with NumPy's rules: 1-D operands are a row and a column, leading axes broadcast. The dtypes promote.
+Status matmul(const Tensor& a, const Tensor& b, Tensor& result);
+
+}  // namespace dlbridge::nd

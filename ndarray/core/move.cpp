@@ -1,0 +1,81 @@
+#include "ndarray/core/move.h"
+
+#include "dlbridge/cuda_driver.h"
+#include "ndarray/core/elementwise.h"
+#include "ndarray/core/loop.h"
+#include "ndarray/runtime/transfer.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+// Between two GPUs: both are made to wait in stream order, the host is not.
+Status copy_peer(const Tensor& source, const Tensor& target) {
+  const int from = source.dl.device.device_id, to = target.dl.device.device_id;
+  const StreamHandle from_stream = work_stream(source.dl.device), to_stream = work_stream(target.dl.device);
+  cuda::CUcontext from_context = nullptr, to_context = nullptr;
+  DLBRIDGE_TRY(cuda::primary_context(from, from_context));
+  DLBRIDGE_TRY(cuda::primary_context(to, to_context));
+  DLBRIDGE_TRY(acquire(source, from_stream));
+  DLBRIDGE_TRY(acquire(target, to_stream));
+  DLBRIDGE_TRY(cuda::order_across(to_stream, to, Ordering::on_stream(from_stream), from));
+  cuda::DeviceGuard guard;
+  DLBRIDGE_TRY(guard.enter(to));
+  DLBRIDGE_TRY(cuda::check(
+      cuda::functions().memcpy_peer_async(reinterpret_cast<cuda::CUdeviceptr>(target.dl.data), to_context,
+                                          reinterpret_cast<cuda::CUdeviceptr>(source.dl.data), from_context,
+                                          static_cast<std::size_t>(source.nbytes()),
+                                          reinterpret_cast<cuda::CUstream>(to_stream)),
+      "cuMemcpyPeerAsync"));
+  guard.leave();
+  return cuda::order_across(from_stream, from, Ordering::on_stream(to_stream), to);  // the source is read until then
+}
+
+Status copy_dense(const Tensor& source, const Tensor& target) {
+  const auto bytes = static_cast<std::size_t>(source.nbytes());
+  if (bytes == 0) return {};
+  const bool from_device = is_cuda(source.dl.device);
+  if (from_device && is_cuda(target.dl.device)) return copy_peer(source, target);
+  const Tensor& on_device = from_device ? source : target;
+  const StreamHandle stream = work_stream(on_device.dl.device);
+  const int device = on_device.dl.device.device_id;
+  {
+    cuda::DeviceGuard guard;
+    DLBRIDGE_TRY(guard.enter(device));
+    DLBRIDGE_TRY(acquire(on_device, stream));
+  }
+  if (from_device) return copy_to_host(target.dl.data, source.dl.data, bytes, device, stream, true);
+  return copy_to_device(target.dl.data, source.dl.data, bytes, device, stream, true);
+}
+
+// No gaps between the elements, walked by `axes` from the innermost on.
+bool is_dense(const Tensor& t, std::span<const std::int8_t> axes) noexcept {
+  std::int64_t expected = 1;
+  for (const std::int8_t axis : axes) {
+    if (t.dl.shape[axis] == 1) continue;
+    if (t.dl.strides[axis] != expected) return t.size == 0;
+    expected *= t.dl.shape[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
+  if (same_device(source.dl.device, device) || (is_host(source.dl.device) && is_host(device)))
+    return copy_as(source, dtype_of(source), CopyOrder::kKeep, out);
+  std::int8_t axes[kMaxDims];
+  const Tensor* const inputs[1] = {&source};
+  memory_order(inputs, shape_of(source), axes);  // the copy lies as its source does
+  const std::span order(axes, static_cast<std::size_t>(source.dl.ndim));
+  Tensor dense;
+  const Tensor* from = &source;
+  if (!is_dense(source, order)) {
+    DLBRIDGE_TRY(copy_as(source, dtype_of(source), CopyOrder::kKeep, dense));
+    from = &dense;
+  }
+  DLBRIDGE_TRY(make_array_as(out, dtype_of(source), shape_of(source), order, device));
+  return copy_dense(*from, out);
+}
+
+}  // namespace dlbridge::nd

@@ -1,0 +1,38 @@
+// Reductions, scans and sorts along axes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ndarray/core/array.h"
+#include "ndarray/core/kernel_api.h"
+
+namespace dlbridge::nd {
+
+using AxisMask = std::uint64_t;  // bit k: axis k is reduced
+
+struct ReduceOptions {
+  bool keepdims = false;
+  std::optional<DType> dtype;      // of the accumulation and the result
+  double correction = 0;           // var, std
+  const Tensor* out = nullptr;     // takes the result (same_kind); `result` is left empty
+};
+
+// axes: all bits for the whole array. Arg reductions give the C-order position within the reduced axes, as int64.
+// Refuses an empty reduction that has no identity (max, min, argmax, argmin).
+Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& options, Tensor& result);
+
+// Cumulative sum or product along an axis; integers and bool in 64 bits where no dtype is given.
+Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Tensor& result);
+
+struct SortOptions {
+  bool descending = false;
+  bool stable = true;
+};
+Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys);
+Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices);
+
+// Where each of `values` would go into the sorted 1-D array; int64, of the values' shape. One dtype.
+Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tensor& result);
+
+}  // namespace dlbridge::nd

@@ -1,0 +1,83 @@
+#include "ndarray/core/scalar.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "ndarray/kernels/types.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+template <class T>
+T value_as(const Scalar& s) noexcept {
+  if constexpr (is_complex_v<T>) {
+    return T(static_cast<real_t<T>>(s.re), static_cast<real_t<T>>(s.im));
+  } else if constexpr (is_half_v<T>) {
+    return cast<T>(static_cast<float>(s.re));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(s.re);
+  } else {
+    const bool integral = s.kind <= ScalarKind::kInt;
+    if constexpr (std::is_same_v<T, bool>) return integral && !s.huge ? s.i != 0 : s.re != 0 || s.im != 0;
+    else return integral ? static_cast<T>(s.i) : cast<T>(s.re);
+  }
+}
+
+std::string int_text(const Scalar& s) {
+  if (s.huge) return "past 64 bits";
+  return s.above_int64 ? std::to_string(static_cast<std::uint64_t>(s.i)) : std::to_string(s.i);
+}
+
+}  // namespace
+
+bool fits(const Scalar& s, DType dtype) noexcept {
+  if (s.kind != ScalarKind::kInt || !is_integer(dtype)) return true;
+  if (s.huge) return false;
+  const auto bits = static_cast<unsigned>(itemsize(dtype) * 8);
+  if (s.above_int64) return dtype == DType::kUInt64;
+  if (is_unsigned(dtype)) return s.i >= 0 && (bits == 64 || s.i < (std::int64_t{1} << bits));
+  return bits == 64 || (s.i >= -(std::int64_t{1} << (bits - 1)) && s.i < (std::int64_t{1} << (bits - 1)));
+}
+
+Status write_scalar(const Scalar& s, DType dtype, ScalarValue& out) {
+  if (!s.strong && !fits(s, dtype)) [[unlikely]]
+    return overflow("Python integer " + int_text(s) + " is out of bounds for " +
+                    std::string(dlbridge::info(dtype).name) + ". Convert the array first: x.astype('int64')");
+  visit_dtype<kAllSet>(
+      dtype,
+      [&]<class T>() {
+        const T value = value_as<T>(s);
+        std::memcpy(out.bytes, &value, sizeof(T));
+        return 0;
+      },
+      0);
+  return {};
+}
+
+Scalar read_scalar(const void* data, DType dtype) noexcept {
+  return visit_dtype<kAllSet>(
+      dtype,
+      [&]<class T>() {
+        T value;
+        std::memcpy(&value, data, sizeof(T));
+        if constexpr (is_complex_v<T>) {
+          return Scalar::of_complex(static_cast<double>(value.real()), static_cast<double>(value.imag()));
+        } else if constexpr (is_float_v<T>) {
+          return Scalar::of_float(static_cast<double>(cast<double>(value)));
+        } else if constexpr (std::is_same_v<T, bool>) {
+          return Scalar::of_bool(value);
+        } else {
+          Scalar s = Scalar::of_int(static_cast<std::int64_t>(value));
+          if constexpr (std::is_same_v<T, std::uint64_t>) {
+            s.above_int64 = value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+            s.re = static_cast<double>(value);
+          }
+          return s;
+        }
+      },
+      Scalar{});
+}
+
+}  // namespace dlbridge::nd

@@ -1,0 +1,42 @@
+// Python's and NumPy's scalars as operands.
+#pragma once
+
+#include <cstdint>
+
+#include "dlbridge/errors.h"
+#include "ndarray/core/kernel_api.h"
+#include "ndarray/core/promotion.h"
+
+namespace dlbridge::nd {
+
+struct Scalar {
+  ScalarKind kind = ScalarKind::kInt;
+  bool strong = false;         // a NumPy scalar: `dtype` takes part in promotion as an array's would
+  bool huge = false;           // an int past 64 bits: `re` is its value, rounded
+  bool above_int64 = false;    // an int of 2^63 to 2^64 - 1: `i` holds its bits
+  DType dtype = DType::kInt64;
+  std::int64_t i = 0;          // bool and int
+  double re = 0, im = 0;       // float and complex; for an int its value, rounded
+
+  static Scalar of_bool(bool v) noexcept { return {ScalarKind::kBool, false, false, false, DType::kBool, v, double(v), 0}; }
+  static Scalar of_int(std::int64_t v) noexcept {
+    return {ScalarKind::kInt, false, false, false, DType::kInt64, v, static_cast<double>(v), 0};
+  }
+  static Scalar of_float(double v) noexcept {
+    return {ScalarKind::kFloat, false, false, false, DType::kFloat64, 0, v, 0};
+  }
+  static Scalar of_complex(double re, double im) noexcept {
+    return {ScalarKind::kComplex, false, false, false, DType::kComplex128, 0, re, im};
+  }
+};
+
+// Whether an int scalar is a value of an integer dtype; true for any other pair.
+bool fits(const Scalar& scalar, DType dtype) noexcept;
+
+// The scalar in the memory format of `dtype`. Refuses a weak int that does not fit (OverflowError, NEP 50).
+Status write_scalar(const Scalar& scalar, DType dtype, ScalarValue& out);
+
+// The element at `data` (host memory) as a scalar.
+Scalar read_scalar(const void* data, DType dtype) noexcept;
+
+}  // namespace dlbridge::nd
