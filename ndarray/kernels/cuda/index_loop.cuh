@@ -1,0 +1,96 @@
+// The loop of a gather or scatter as its kernels take it, and the scratch memory that they share.
+#pragma once
+
+#include <cstdint>
+
+#include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/fast_divide.h"
+#include "ndarray/kernels/functors/index_plan.h"
+
+namespace dlbridge::nd::cuda_kernels {
+
+inline constexpr int kIndexThreads = 256;
+inline constexpr int kIndexDims = kLoopDims + 1;  // one more where elements are cut in two
+
+inline cudaStream_t stream_of(const IndexArgs& args) noexcept { return reinterpret_cast<cudaStream_t>(args.stream); }
+
+inline unsigned blocks_for(std::int64_t threads, std::int64_t per_thread = 1) noexcept {
+  const std::int64_t per_block = kIndexThreads * per_thread;
+  return static_cast<unsigned>((threads + per_block - 1) / per_block);
+}
+
+// Index array k: where it lies, and what its indices mean.
+struct IndexArray {
+  const unsigned char* data;
+  std::int64_t extent, axis_stride;
+  std::int64_t strides[kIndexDims];
+
+  __device__ std::int64_t resolve(std::int64_t offset) const {
+    return resolve_index(*reinterpret_cast<const std::int64_t*>(data + offset), extent);
+  }
+};
+
+// Some dims of the loop. The kernels walk all of them, the index dims alone, or the others alone.
+template <class U>
+struct IndexDims {
+  int ndim = 0;
+  FastDivide<U> shape[kIndexDims];
+  std::int64_t value_strides[kIndexDims], base_strides[kIndexDims];
+};
+
+// Scratch memory of one call: from the caller's workspace, or from the runtime's pool until the call has run.
+class IndexScratch {
+ public:
+  explicit IndexScratch(const IndexArgs& args) : given_(args.workspace), stream_(stream_of(args)) {}
+  IndexScratch(const IndexScratch&) = delete;
+  IndexScratch& operator=(const IndexScratch&) = delete;
+  ~IndexScratch() {
+    for (int i = 0; i < count_; ++i) cudaFreeAsync(own_[i], stream_);
+  }
+  Workspace workspace() noexcept { return given_.allocate != nullptr ? given_ : Workspace{&IndexScratch::own, this}; }
+  template <class T>
+  T* get(std::int64_t count) {
+    return static_cast<T*>(workspace().get(static_cast<std::size_t>(count) * sizeof(T)));
+  }
+
+ private:
+  static void* own(void* self, std::size_t bytes) {
+    auto& scratch = *static_cast<IndexScratch*>(self);
+    void* memory = nullptr;
+    if (scratch.count_ == kMost || cudaMallocAsync(&memory, bytes, scratch.stream_) != cudaSuccess) {
+      cudaGetLastError();  // not to be found by the next launch
+      return nullptr;
+    }
+    return scratch.own_[scratch.count_++] = memory;
+  }
+  static constexpr int kMost = 32;
+  Workspace given_;
+  cudaStream_t stream_;
+  void* own_[kMost];
+  int count_ = 0;
+};
+
+// The positions of the index space (its dims alone, in the loop's order) sorted by destination, equal ones in order.
+struct SortedPositions {
+  std::int64_t count;          // of positions
+  const std::int64_t* order;   // null: as they are
+  const std::uint8_t* starts;  // 1 where a destination begins, else 0; null: all 1
+};
+int sort_positions(const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out);
+
+// For each position, 1 when it is the last with its destination.
+int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream);
+
+// base[destination] += sum of the values there; `loop` is compacted.
+int scatter_add(const IndexArgs& loop, IndexScratch& scratch);
+
+// The index space of a compacted loop: its dims alone, with the arrays' strides to match.
+struct IndexSpace {
+  IndexDims<std::uint64_t> dims;
+  std::int64_t size = 1;
+  int arrays = 0;
+  IndexArray array[kMaxIndexArrays];
+};
+IndexSpace index_space(const IndexArgs& loop);
+
+}  // namespace dlbridge::nd::cuda_kernels

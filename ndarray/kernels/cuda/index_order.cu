@@ -1,0 +1,119 @@
+// The order that makes a scatter with repeated indices deterministic: positions sorted by destination.
+#include <cstdint>
+
+#include "ndarray/kernels/cuda/index_loop.cuh"
+
+namespace dlbridge::nd::cuda_kernels {
+
+IndexSpace index_space(const IndexArgs& loop) {
+  IndexSpace space{};
+  space.size = 1;
+  space.arrays = loop.arrays;
+  int n = 0;
+  for (int d = 0; d < loop.ndim; ++d) {
+    if (!is_index_dim(loop, d)) continue;
+    space.dims.shape[n] = FastDivide<std::uint64_t>(static_cast<std::uint64_t>(loop.shape[d]));
+    space.dims.value_strides[n] = loop.value_strides[d];
+    space.dims.base_strides[n] = loop.base_strides[d];
+    for (int k = 0; k < loop.arrays; ++k) space.array[k].strides[n] = loop.index_strides[k][d];
+    space.size *= loop.shape[d];
+    ++n;
+  }
+  space.dims.ndim = n;
+  for (int k = 0; k < loop.arrays; ++k) {
+    space.array[k].data = reinterpret_cast<const unsigned char*>(loop.index[k]);
+    space.array[k].extent = loop.extent[k];
+    space.array[k].axis_stride = loop.axis_stride[k];
+  }
+  return space;
+}
+
+namespace {
+
+struct KeyArgs {
+  IndexSpace space;
+  std::int64_t key_stride[kMaxIndexArrays];  // of the key that numbers the places of the indexed axes
+};
+
+__device__ std::int64_t index_offset(const IndexSpace& space, const std::int64_t* strides, std::uint64_t position) {
+  std::int64_t offset = 0;
+  for (int d = 0; d < space.dims.ndim; ++d)
+    offset += static_cast<std::int64_t>(space.dims.shape[d].split(position)) * strides[d];
+  return offset;
+}
+
+template <class Key>
+__global__ void __launch_bounds__(kIndexThreads) make_keys(const __grid_constant__ KeyArgs args, Key* keys) {
+  const std::int64_t position = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
+  if (position >= args.space.size) return;
+  std::int64_t key = 0;
+  for (int k = 0; k < args.space.arrays; ++k) {
+    const IndexArray& array = args.space.array[k];
+    key += array.resolve(index_offset(args.space, array.strides, static_cast<std::uint64_t>(position))) *
+           args.key_stride[k];
+  }
+  keys[position] = static_cast<Key>(key);
+}
+
+template <class Key>
+__global__ void __launch_bounds__(kIndexThreads) mark_starts(const Key* keys, std::int64_t n, std::uint8_t* starts) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
+  if (i < n) starts[i] = i == 0 || keys[i] != keys[i - 1];
+}
+
+__global__ void __launch_bounds__(kIndexThreads) mark_last_ones(SortedPositions sorted, std::uint8_t* last) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
+  if (i < sorted.count) last[sorted.order[i]] = i + 1 == sorted.count || sorted.starts[i + 1] != 0;
+}
+
+template <class Key>
+int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out) {
+  const std::int64_t n = args.space.size;
+  Key* keys = scratch.get<Key>(n);
+  Key* sorted = scratch.get<Key>(n);
+  auto* order = scratch.get<std::int64_t>(n);
+  auto* starts = scratch.get<std::uint8_t>(n);
+  if (keys == nullptr || sorted == nullptr || order == nullptr || starts == nullptr) return kErrorMemory;
+  make_keys<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(args, keys);
+  if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
+  SortArgs sort_args{};
+  sort_args.dtype = dtype;
+  sort_args.stable = true;
+  sort_args.rows = 1;
+  sort_args.n = n;
+  sort_args.keys_in = keys;
+  sort_args.keys_out = sorted;
+  sort_args.indices = order;
+  sort_args.workspace = scratch.workspace();
+  sort_args.stream = loop.stream;
+  if (const int rc = sort(sort_args); rc != 0) return rc;
+  mark_starts<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(sorted, n, starts);
+  out = {n, order, starts};
+  return static_cast<int>(cudaGetLastError());
+}
+
+}  // namespace
+
+int sort_positions(const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out) {
+  KeyArgs args{index_space(loop), {}};
+  if (args.space.size == 1 || loop.unique) {
+    out = {args.space.size, nullptr, nullptr};
+    return 0;
+  }
+  std::int64_t places = 1;
+  for (int k = loop.arrays; k-- > 0;) {
+    args.key_stride[k] = places;
+    places *= loop.extent[k];
+  }
+  // A radix sort takes a pass for each byte of the key.
+  if (places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, scratch, out);
+  if (places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, scratch, out);
+  return sort_by<std::uint64_t>(args, DType::kUInt64, loop, scratch, out);
+}
+
+int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream) {
+  mark_last_ones<<<blocks_for(sorted.count), kIndexThreads, 0, stream>>>(sorted, last);
+  return static_cast<int>(cudaGetLastError());
+}
+
+}  // namespace dlbridge::nd::cuda_kernels

@@ -1,0 +1,234 @@
+// Arithmetic with NumPy's semantics, on arithmetic types (16-bit floats come as float). Integers wrap; their division
+// by zero gives 0, and the smallest integer divided by -1 stays what it is.
+#pragma once
+
+#include "ndarray/kernels/functors/logic.h"
+
+namespace dlbridge::nd::fn {
+
+// Integer arithmetic is done in an unsigned type of at least 32 bits, where wrapping is defined and no promotion to
+// int can overflow (65535 * 65535).
+template <class T>
+using wrap_t = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+template <class A>
+DLBRIDGE_ND_HD constexpr auto wrap(A x) noexcept {
+  return static_cast<wrap_t<A>>(x);
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A add(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>)
+    return static_cast<A>(wrap(a) + wrap(b));
+  else
+    return a + b;
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A subtract(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>)
+    return static_cast<A>(wrap(a) - wrap(b));
+  else
+    return a - b;
+}
+
+// Complex: the textbook formula, as NumPy and every GPU library use; infinities are not recovered.
+template <class A>
+DLBRIDGE_ND_HD inline A multiply(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>)
+    return static_cast<A>(wrap(a) * wrap(b));
+  else if constexpr (is_complex_v<A>)
+    return A(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  else
+    return a * b;
+}
+
+// Smith's method: no overflow in between.
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> divide(complex<T> a, complex<T> b) noexcept {
+  const T br = b.real(), bi = b.imag();
+  const T br_abs = br < T(0) ? -br : br, bi_abs = bi < T(0) ? -bi : bi;
+  if (br_abs >= bi_abs) {
+    if (br_abs == T(0) && bi_abs == T(0)) return {a.real() / br_abs, a.imag() / br_abs};
+    const T ratio = bi / br;
+    const T scale = T(1) / (br + bi * ratio);
+    return {(a.real() + a.imag() * ratio) * scale, (a.imag() - a.real() * ratio) * scale};
+  }
+  const T ratio = br / bi;
+  const T scale = T(1) / (bi + br * ratio);
+  return {(a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale};
+}
+template <class T>
+  requires std::is_floating_point_v<T>
+DLBRIDGE_ND_HD inline T divide(T a, T b) noexcept {
+  return a / b;
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A negative(A x) noexcept {
+  if constexpr (is_integer_v<A>)
+    return static_cast<A>(wrap_t<A>{0} - wrap(x));
+  else
+    return -x;
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline auto absolute(A x) noexcept {
+  if constexpr (is_complex_v<A>)
+    return std::hypot(x.real(), x.imag());
+  else if constexpr (std::is_floating_point_v<A>)
+    return std::fabs(x);
+  else if constexpr (std::is_signed_v<A>)
+    return x < A(0) ? negative(x) : x;
+  else
+    return x;
+}
+
+// Complex: z / |z|.
+template <class A>
+DLBRIDGE_ND_HD inline A sign(A x) noexcept {
+  if constexpr (is_complex_v<A>) {
+    using T = real_t<A>;
+    T magnitude = absolute(x);
+    if (is_inf(magnitude)) {
+      if (is_inf(x.real()) && is_inf(x.imag()))
+        magnitude = std::numeric_limits<T>::quiet_NaN();  // any direction
+      else if (is_inf(x.real()))
+        return A(x.real() > T(0) ? T(1) : T(-1), T(0));
+      else if (is_inf(x.imag()))
+        return A(T(0), x.imag() > T(0) ? T(1) : T(-1));
+      else
+        x = A(x.real() * T(0.25), x.imag() * T(0.25)), magnitude = absolute(x);  // the magnitude alone overflowed
+    }
+    if (is_nan(magnitude)) return A(magnitude, magnitude);
+    return magnitude == T(0) ? A(T(0), T(0)) : A(x.real() / magnitude, x.imag() / magnitude);
+  } else if constexpr (std::is_floating_point_v<A>) {
+    return x > A(0) ? A(1) : x < A(0) ? A(-1) : x == A(0) ? A(0) : x;
+  } else if constexpr (std::is_signed_v<A>) {
+    return static_cast<A>((x > A(0)) - (x < A(0)));
+  } else {
+    return x != A(0) ? A(1) : A(0);
+  }
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A reciprocal(A x) noexcept {
+  if constexpr (is_complex_v<A>)
+    return divide(A(1, 0), x);
+  else if constexpr (is_integer_v<A>)
+    return x == A(1) || (std::is_signed_v<A> && negative(x) == A(1)) ? x : A(0);
+  else
+    return A(1) / x;
+}
+
+// Integer division that no operands can make undefined: by zero 0, by -1 the (wrapping) negative.
+template <class A>
+DLBRIDGE_ND_HD inline bool divides_badly(A b) noexcept {
+  if constexpr (std::is_signed_v<A>)
+    return b == A(0) || b == A(-1);
+  else
+    return b == A(0);
+}
+
+// Rounds towards minus infinity, also for floats; there by Python's divmod, so that q * b + r gives a again.
+template <class A>
+DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>) {
+    if (divides_badly(b)) return b == A(0) ? A(0) : negative(a);
+    const A quotient = static_cast<A>(a / b);
+    if constexpr (std::is_signed_v<A>)
+      return static_cast<A>(quotient - (((a ^ b) < 0) && static_cast<A>(quotient * b) != a));
+    else
+      return quotient;
+  } else {
+    if (b == A(0)) return a / b;
+    const A mod = std::fmod(a, b);
+    A quotient = (a - mod) / b;
+    if (mod != A(0) && ((b < A(0)) != (mod < A(0)))) quotient -= A(1);
+    if (quotient == A(0)) return std::copysign(A(0), a / b);
+    const A floored = std::floor(quotient);
+    return quotient - floored > A(0.5) ? floored + A(1) : floored;
+  }
+}
+
+// The remainder of floor_divide: has the divisor's sign.
+template <class A>
+DLBRIDGE_ND_HD inline A remainder(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>) {
+    if (divides_badly(b)) return A(0);
+    const A rest = static_cast<A>(a % b);
+    if constexpr (std::is_signed_v<A>)
+      return rest != A(0) && ((rest ^ b) < 0) ? static_cast<A>(rest + b) : rest;
+    else
+      return rest;
+  } else {
+    const A mod = std::fmod(a, b);
+    if (b == A(0)) return mod;
+    if (mod == A(0)) return std::copysign(A(0), b);
+    return (b < A(0)) != (mod < A(0)) ? mod + b : mod;
+  }
+}
+
+// C's remainder: has the dividend's sign.
+template <class A>
+DLBRIDGE_ND_HD inline A fmod(A a, A b) noexcept {
+  if constexpr (is_integer_v<A>)
+    return divides_badly(b) ? A(0) : static_cast<A>(a % b);
+  else
+    return std::fmod(a, b);
+}
+
+// base ** exponent by squaring. A negative exponent gives what truncating the true value gives, and 0 ** -n is 0.
+template <class A>
+DLBRIDGE_ND_HD inline A integer_power(A base, A exponent) noexcept {
+  if constexpr (std::is_signed_v<A>) {
+    if (exponent < A(0)) {
+      if (base == A(1)) return base;
+      if (base == A(-1)) return (exponent & 1) != 0 ? base : A(1);
+      return A(0);
+    }
+  }
+  wrap_t<A> square = wrap(base), result = 1;
+  for (unsigned_t<A> rest = static_cast<unsigned_t<A>>(exponent); rest != 0;) {
+    if ((rest & 1) != 0) result *= square;
+    rest = static_cast<unsigned_t<A>>(rest >> 1);
+    square *= square;
+  }
+  return static_cast<A>(result);
+}
+
+// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it.
+template <class A>
+DLBRIDGE_ND_HD inline A maximum(A a, A b) noexcept {
+  return is_nan(a) || less_equal(b, a) ? a : b;
+}
+template <class A>
+DLBRIDGE_ND_HD inline A minimum(A a, A b) noexcept {
+  return is_nan(a) || less_equal(a, b) ? a : b;
+}
+template <class A>
+DLBRIDGE_ND_HD inline A fmax(A a, A b) noexcept {
+  return is_nan(b) || less_equal(b, a) ? a : b;
+}
+template <class A>
+DLBRIDGE_ND_HD inline A fmin(A a, A b) noexcept {
+  return is_nan(b) || less_equal(a, b) ? a : b;
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A clip(A x, A low, A high) noexcept {
+  return minimum(maximum(x, low), high);
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A gcd(A a, A b) noexcept {
+  auto x = static_cast<unsigned_t<A>>(absolute(a));
+  auto y = static_cast<unsigned_t<A>>(absolute(b));
+  while (y != 0) {
+    const auto rest = static_cast<unsigned_t<A>>(x % y);
+    x = y;
+    y = rest;
+  }
+  return static_cast<A>(x);
+}
+
+}  // namespace dlbridge::nd::fn

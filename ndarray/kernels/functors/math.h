@@ -1,0 +1,55 @@
+// Elementary functions of real numbers with NumPy's semantics, on float and double (16-bit floats come as float).
+#pragma once
+
+#include "ndarray/kernels/functors/arithmetic.h"
+
+namespace dlbridge::nd::fn {
+
+template <class T>
+DLBRIDGE_ND_HD inline T rsqrt(T x) noexcept {
+#if defined(__CUDA_ARCH__)
+  return ::rsqrt(x);
+#else
+  return T(1) / std::sqrt(x);
+#endif
+}
+
+// log(exp(a) + exp(b)) without overflow; equal infinities give themselves.
+template <class T>
+DLBRIDGE_ND_HD inline T logaddexp(T a, T b) noexcept {
+  if (a == b) return a + T(0.693147180559945309417232121458176568);
+  const T difference = a - b;
+  if (difference > T(0)) return a + std::log1p(std::exp(-difference));
+  if (difference <= T(0)) return b + std::log1p(std::exp(difference));
+  return difference;  // NaN
+}
+
+template <class T>
+DLBRIDGE_ND_HD inline T heaviside(T x, T at_zero) noexcept {
+  if (is_nan(x)) return x;
+  return x == T(0) ? at_zero : x < T(0) ? T(0) : T(1);
+}
+
+// The neighbour of `from` towards `to` among the values of the storage format, whose bits `B` order like integers.
+template <class B, class T>
+DLBRIDGE_ND_HD inline B next_bits(B bits, T from, T to, B to_bits) noexcept {
+  constexpr B kSign = static_cast<B>(B{1} << (sizeof(B) * 8 - 1));
+  if (from == to) return to_bits;
+  if (from == T(0)) return static_cast<B>((to_bits & kSign) | B{1});
+  return (from < to) == (from > T(0)) ? static_cast<B>(bits + 1) : static_cast<B>(bits - 1);
+}
+
+// nextafter in the spacing of the storage type C, of which float is only the arithmetic for 16-bit formats.
+template <class C>
+DLBRIDGE_ND_HD inline arith_t<C> nextafter(arith_t<C> from, arith_t<C> to) noexcept {
+  if (is_nan(from) || is_nan(to)) return from + to;
+  if constexpr (is_half_v<C>) {
+    C next{next_bits(cast<C>(from).bits, from, to, cast<C>(to).bits)};
+    return to_float(next);
+  } else {
+    using B = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
+    return __builtin_bit_cast(C, next_bits(__builtin_bit_cast(B, from), from, to, __builtin_bit_cast(B, to)));
+  }
+}
+
+}  // namespace dlbridge::nd::fn

@@ -1,0 +1,163 @@
+// Gather and scatter on the host: one walk over the outer dims, one strided inner loop for each way to move an element.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/index_plan.h"
+
+namespace dlbridge::nd::host_kernels {
+namespace {
+
+using Bytes = unsigned char;
+
+template <int kSize>
+struct Read {
+  static constexpr int size = kSize;
+  static void move(Bytes* value, Bytes* base) { std::memcpy(value, base, kSize); }
+  static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(value, base, bytes); }
+};
+
+template <int kSize>
+struct Write {
+  static constexpr int size = kSize;
+  static void move(Bytes* value, Bytes* base) { std::memcpy(base, value, kSize); }
+  static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(base, value, bytes); }
+};
+
+template <class T>
+struct Add {
+  static constexpr int size = sizeof(T);
+  static void move(Bytes* value, Bytes* base) {
+    T* to = reinterpret_cast<T*>(base);
+    *to = cast<T>(accumulated<T>(load(to), load(reinterpret_cast<const T*>(value))));
+  }
+  static void move_run(Bytes* value, Bytes* base, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += sizeof(T)) move(value + at, base + at);
+  }
+};
+
+// Where the walk stands: byte offsets of the values, the base and each index array.
+struct Position {
+  std::int64_t value, base, index[kMaxIndexArrays];
+};
+
+std::int64_t index_at(const IndexArgs& args, int array, std::int64_t offset) {
+  std::int64_t i;
+  std::memcpy(&i, reinterpret_cast<const Bytes*>(args.index[array]) + offset, sizeof i);
+  return i;
+}
+
+std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
+  return resolve_index(index_at(args, array, offset), args.extent[array]) * args.axis_stride[array];
+}
+
+template <class Move>
+void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
+  const std::int64_t n = args.shape[0], value_stride = args.value_strides[0], base_stride = args.base_strides[0];
+  Bytes* value = static_cast<Bytes*>(args.values) + at.value;
+  Bytes* base = static_cast<Bytes*>(args.base) + at.base;
+  if (!index_moves) {
+    for (int k = 0; k < args.arrays; ++k) base += resolved(args, k, at.index[k]);
+    if (value_stride == Move::size && base_stride == Move::size)
+      return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
+    for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
+  } else if (args.arrays == 1) {
+    for (std::int64_t i = 0; i < n; ++i)
+      Move::move(value + i * value_stride,
+                 base + i * base_stride + resolved(args, 0, at.index[0] + i * args.index_strides[0][0]));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      Bytes* to = base + i * base_stride;
+      for (int k = 0; k < args.arrays; ++k) to += resolved(args, k, at.index[k] + i * args.index_strides[k][0]);
+      Move::move(value + i * value_stride, to);
+    }
+  }
+}
+
+template <class Move>
+int walk(const IndexArgs& args) {
+  bool index_moves = false;
+  for (int k = 0; k < args.arrays; ++k) index_moves |= args.index_strides[k][0] != 0;
+  Position at{};
+  std::int64_t counter[kLoopDims] = {};
+  const auto advance = [&](int d, std::int64_t steps) {
+    at.value += steps * args.value_strides[d];
+    at.base += steps * args.base_strides[d];
+    for (int k = 0; k < args.arrays; ++k) at.index[k] += steps * args.index_strides[k][d];
+  };
+  for (;;) {
+    inner_loop<Move>(args, index_moves, at);
+    int d = 1;
+    for (; d < args.ndim; ++d) {
+      advance(d, 1);
+      if (++counter[d] < args.shape[d]) break;
+      advance(d, -args.shape[d]);
+      counter[d] = 0;
+    }
+    if (d >= args.ndim) return 0;
+  }
+}
+
+// Each index once: dims along which an array does not move are left out of its walk.
+bool in_bounds(const IndexArgs& args) {
+  for (int k = 0; k < args.arrays; ++k) {
+    std::int64_t shape[kLoopDims], strides[kLoopDims], counter[kLoopDims] = {}, offset = 0;
+    int ndim = 0;
+    for (int d = 0; d < args.ndim; ++d) {
+      if (args.index_strides[k][d] == 0) continue;
+      shape[ndim] = args.shape[d];
+      strides[ndim++] = args.index_strides[k][d];
+    }
+    for (;;) {
+      const std::int64_t i = index_at(args, k, offset), extent = args.extent[k];
+      if (i < -extent || i >= extent) return false;
+      int d = 0;
+      for (; d < ndim; ++d) {
+        offset += strides[d];
+        if (++counter[d] < shape[d]) break;
+        offset -= strides[d] * shape[d];
+        counter[d] = 0;
+      }
+      if (d == ndim) break;
+    }
+  }
+  return true;
+}
+
+template <template <int> class Move>
+int walk_size(const IndexArgs& args) {
+  switch (args.itemsize) {
+    case 1:
+      return walk<Move<1>>(args);
+    case 2:
+      return walk<Move<2>>(args);
+    case 4:
+      return walk<Move<4>>(args);
+    case 8:
+      return walk<Move<8>>(args);
+    case 16:
+      return walk<Move<16>>(args);
+    default:
+      return kErrorUnsupported;
+  }
+}
+
+}  // namespace
+
+int gather(const IndexArgs& args) {
+  if (!in_bounds(args)) return kErrorIndex;
+  IndexArgs loop = args;
+  compact_loop(loop);
+  return walk_size<Read>(loop);
+}
+
+int scatter(const IndexArgs& args) {
+  if (!in_bounds(args)) return kErrorIndex;
+  IndexArgs loop = args;
+  compact_loop(loop);
+  if (!loop.accumulate) return walk_size<Write>(loop);
+  return visit_accumulated(loop.dtype, [&]<class T>() { return walk<Add<T>>(loop); });
+}
+
+}  // namespace dlbridge::nd::host_kernels

@@ -1,0 +1,9 @@
+// max, min and their positions on the host.
+#include "ndarray/kernels/host/reduce_loops.h"
+
+namespace dlbridge::nd::host_kernels {
+
+int reduce_extreme(const HostReduction& call) { return reduce_family<functors::Extreme, kNumericSet>(call); }
+int reduce_arg_extreme(const HostReduction& call) { return reduce_family<functors::ArgExtreme, kNumericSet>(call); }
+
+}  // namespace dlbridge::nd::host_kernels

@@ -1,0 +1,212 @@
+// The host's reduction engine: walks kept positions, and for each the reduced ones as a balanced tree over short runs,
+// so that the rounding error of a sum grows with the logarithm of its length.
+#pragma once
+
+#include <algorithm>
+
+#include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/reduce_route.h"
+
+namespace dlbridge::nd::host_kernels {
+
+// data[0] is written, data[1] read, strides in bytes; defined with the elementwise casts.
+using CastLoop = void (*)(char* const* data, const std::int64_t* strides, std::int64_t n);
+CastLoop cast_loop(DType from, DType to) noexcept;
+
+struct HostReduction {
+  const ReduceArgs& args;
+  functors::ReduceRoute route;
+  CastLoop cast;  // null: elements are loaded as they are
+  char* out;
+  const std::int64_t* out_strides;
+};
+
+inline constexpr int kReduceBatch = 16;
+inline constexpr std::int64_t kReduceLeaf = 512;    // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kColumnLeaf = 128;    // rows, where columns are side by side
+inline constexpr std::int64_t kReduceColumns = 128;  // columns that are walked together
+inline constexpr std::int64_t kCastChunk = 256;
+
+template <class R>
+class Reducer {
+ public:
+  using In = typename R::In;
+  using Acc = typename R::Acc;
+
+  // Accumulators side by side, one a lane of a vector: for functors without positions and without a count to share.
+  static constexpr bool kLanewise = (std::is_arithmetic_v<Acc> || is_complex_v<Acc>)&&!is_half_v<In>;
+
+  explicit Reducer(const HostReduction& call)
+      : call_(call), args_(call.args), functor_{{functors::reduction_of(call.args, call.route)}} {}
+
+  int run() const {
+    // Columns side by side share the cache lines of each row.
+    const bool columns = args_.kept_ndim > 0 && call_.cast == nullptr && args_.reduced_ndim > 0 &&
+                         std::abs(args_.kept_in_strides[0]) < std::abs(args_.reduced_in_strides[0]);
+    const std::int64_t width = args_.kept_ndim > 0 ? args_.kept_shape[0] : 1;
+    const std::int64_t step = columns ? std::min(width, kReduceColumns) : 1;
+    std::int64_t index[kLoopDims]{};
+    const char* in = static_cast<const char*>(args_.in);
+    char* out = call_.out;
+    for (std::int64_t done = 0; done < args_.kept_size; done += width) {
+      for (std::int64_t c = 0; c < width; c += step)
+        reduce_columns(in + c * kept_stride(), out + c * out_stride(), std::min(step, width - c));
+      for (int d = 1; d < args_.kept_ndim; ++d) {
+        in += args_.kept_in_strides[d];
+        out += call_.out_strides[d];
+        if (++index[d] < args_.kept_shape[d]) break;
+        in -= args_.kept_in_strides[d] * args_.kept_shape[d];
+        out -= call_.out_strides[d] * args_.kept_shape[d];
+        index[d] = 0;
+      }
+    }
+    return 0;
+  }
+
+ private:
+  std::int64_t kept_stride() const { return args_.kept_ndim > 0 ? args_.kept_in_strides[0] : 0; }
+  std::int64_t out_stride() const { return args_.kept_ndim > 0 ? call_.out_strides[0] : 0; }
+
+  void reduce_columns(const char* in, char* out, std::int64_t columns) const {
+    Acc acc[kReduceColumns];
+    std::fill_n(acc, columns, functor_.identity());
+    if (args_.reduced_size > 0) reduce_rows(in, columns, 0, args_.reduced_size, acc);
+    for (std::int64_t c = 0; c < columns; ++c) functor_.store(acc[c], out + c * out_stride());
+  }
+
+  void reduce_rows(const char* in, std::int64_t columns, std::int64_t first, std::int64_t last, Acc* acc) const {
+    const std::int64_t leaf = columns > 1 ? kColumnLeaf : kReduceLeaf;
+    if (last - first <= leaf) return reduce_leaf(in, columns, first, last, acc);
+    const std::int64_t middle = first + ((last - first) / 2 + leaf - 1) / leaf * leaf;
+    Acc other[kReduceColumns];
+    std::fill_n(other, columns, functor_.identity());
+    reduce_rows(in, columns, first, middle, acc);
+    reduce_rows(in, columns, middle, last, other);
+    for (std::int64_t c = 0; c < columns; ++c) functor_.combine(acc[c], other[c]);
+  }
+
+  // Splits [first, last) into runs along the innermost reduced dim.
+  void reduce_leaf(const char* in, std::int64_t columns, std::int64_t first, std::int64_t last, Acc* acc) const {
+    std::int64_t index[kLoopDims]{};
+    std::int64_t position = 0;
+    for (std::int64_t d = 0, rest = first; d < args_.reduced_ndim; ++d) {
+      index[d] = rest % args_.reduced_shape[d];
+      rest /= args_.reduced_shape[d];
+      in += index[d] * args_.reduced_in_strides[d];
+      position += index[d] * args_.index_strides[d];
+    }
+    if (args_.reduced_ndim == 0) return reduce_run(in, 0, 1, 0, 0, columns, acc);
+    while (first < last) {
+      const std::int64_t length = std::min(last - first, args_.reduced_shape[0] - index[0]);
+      reduce_run(in, args_.reduced_in_strides[0], length, position, args_.index_strides[0], columns, acc);
+      first += length;
+      in -= index[0] * args_.reduced_in_strides[0];
+      position -= index[0] * args_.index_strides[0];
+      index[0] = 0;
+      for (int d = 1; d < args_.reduced_ndim; ++d) {
+        in += args_.reduced_in_strides[d];
+        position += args_.index_strides[d];
+        if (++index[d] < args_.reduced_shape[d]) break;
+        in -= args_.reduced_in_strides[d] * args_.reduced_shape[d];
+        position -= args_.index_strides[d] * args_.reduced_shape[d];
+        index[d] = 0;
+      }
+    }
+  }
+
+  void reduce_run(const char* in, std::int64_t stride, std::int64_t n, std::int64_t position, std::int64_t step,
+                  std::int64_t columns, Acc* acc) const {
+    constexpr std::int64_t kSize = sizeof(In);
+    if (columns > 1) {
+      if (kept_stride() == kSize)
+        rows_of_columns(in, stride, n, position, step, columns, kSize, acc);
+      else
+        rows_of_columns(in, stride, n, position, step, columns, kept_stride(), acc);
+    } else if (call_.cast != nullptr) {
+      alignas(16) char buffer[static_cast<std::size_t>(kCastChunk * kSize)];
+      for (std::int64_t i = 0; i < n; i += kCastChunk) {
+        const std::int64_t count = std::min(kCastChunk, n - i);
+        char* const data[2] = {buffer, const_cast<char*>(in + i * stride)};
+        const std::int64_t strides[2] = {kSize, stride};
+        call_.cast(data, strides, count);
+        elements(buffer, kSize, count, position + i * step, step, *acc);
+      }
+    } else if (stride == kSize) {
+      elements(in, kSize, n, position, step, *acc);
+    } else {
+      elements(in, stride, n, position, step, *acc);
+    }
+  }
+
+  In load(const char* p) const noexcept {
+    In x;
+    std::memcpy(&x, p, sizeof(In));
+    return functors::prepare(x, functor_.prep);
+  }
+
+  // Always inlined, so that a constant stride becomes vector loads.
+  [[gnu::always_inline]] inline void elements(const char* in, std::int64_t stride, std::int64_t n,
+                                              std::int64_t position, std::int64_t step, Acc& acc) const {
+    std::int64_t i = 0;
+    if constexpr (kLanewise) {
+      if (n >= 2 * kReduceBatch) {
+        Acc lanes[kReduceBatch];
+        std::fill_n(lanes, kReduceBatch, functor_.identity());
+        for (; i + kReduceBatch <= n; i += kReduceBatch)
+          for (std::int64_t k = 0; k < kReduceBatch; ++k) functor_.add(lanes[k], load(in + (i + k) * stride), 0);
+        for (int half = kReduceBatch / 2; half > 0; half /= 2)
+          for (int k = 0; k < half; ++k) functor_.combine(lanes[k], lanes[k + half]);
+        functor_.combine(acc, lanes[0]);
+      }
+    }
+    for (; i + kReduceBatch <= n; i += kReduceBatch) {
+      In x[kReduceBatch];
+      for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(in + (i + k) * stride);
+      functor_.template add_batch<kReduceBatch>(acc, x, [=](int k) { return position + (i + k) * step; });
+    }
+    for (; i < n; ++i) functor_.add(acc, load(in + i * stride), position + i * step);
+  }
+
+  [[gnu::always_inline]] inline void rows_of_columns(const char* in, std::int64_t stride, std::int64_t n,
+                                                     std::int64_t position, std::int64_t step, std::int64_t columns,
+                                                     std::int64_t column_stride, Acc* acc) const {
+    std::int64_t i = 0;
+    if (kLanewise && columns == kReduceColumns) {
+      Acc lanes[kReduceColumns];  // nothing else points here, so that the compiler need not store them a row
+      std::copy_n(acc, kReduceColumns, lanes);
+      for (; i < n; ++i)
+        for (std::int64_t c = 0; c < kReduceColumns; ++c)
+          functor_.add(lanes[c], load(in + i * stride + c * column_stride), 0);
+      std::copy_n(lanes, kReduceColumns, acc);
+    }
+    for (; i + kReduceBatch <= n; i += kReduceBatch)
+      for (std::int64_t c = 0; c < columns; ++c) {
+        In x[kReduceBatch];
+        for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(in + (i + k) * stride + c * column_stride);
+        functor_.template add_batch<kReduceBatch>(acc[c], x, [=](int k) { return position + (i + k) * step; });
+      }
+    for (; i < n; ++i)
+      for (std::int64_t c = 0; c < columns; ++c)
+        functor_.add(acc[c], load(in + i * stride + c * column_stride), position + i * step);
+  }
+
+  const HostReduction& call_;
+  const ReduceArgs& args_;
+  R functor_;
+};
+
+// Each in the file of its name.
+int reduce_sum(const HostReduction& call);
+int reduce_prod(const HostReduction& call);
+int reduce_extreme(const HostReduction& call);
+int reduce_arg_extreme(const HostReduction& call);
+int reduce_count(const HostReduction& call);
+int reduce_moments(const HostReduction& call);
+int reduce_norms(const HostReduction& call);
+
+template <template <class> class Functor, DTypeSet Set>
+int reduce_family(const HostReduction& call) {
+  return functors::visit_functor<Functor, Set>(call.route.load, [&]<class R>() { return Reducer<R>(call).run(); });
+}
+
+}  // namespace dlbridge::nd::host_kernels

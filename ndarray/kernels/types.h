@@ -1,0 +1,298 @@
+// The element types of the kernels, on host and device alike, and the way from a run-time DType to a type.
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "dlbridge/dtype.h"
+#include "ndarray/core/ops.h"
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#define DLBRIDGE_ND_HD __host__ __device__
+#else
+#define DLBRIDGE_ND_HD
+#endif
+
+namespace dlbridge::nd {
+
+#if defined(__CUDACC__)
+// std::complex has no device code, and the toolkit's headers that have it take seconds to compile. Multiplication and
+// division are the textbook's and Smith's, in functors/arithmetic.h: the operators here are what sums need.
+template <class T>
+class alignas(2 * sizeof(T)) complex {
+ public:
+  using value_type = T;
+  complex() = default;
+  DLBRIDGE_ND_HD constexpr complex(T re, T im = T(0)) noexcept : re_(re), im_(im) {}
+  template <class U>
+    requires(!std::is_same_v<U, T>)
+  DLBRIDGE_ND_HD constexpr explicit complex(const complex<U>& z) noexcept
+      : re_(static_cast<T>(z.real())), im_(static_cast<T>(z.imag())) {}
+
+  DLBRIDGE_ND_HD constexpr T real() const noexcept { return re_; }
+  DLBRIDGE_ND_HD constexpr T imag() const noexcept { return im_; }
+
+  DLBRIDGE_ND_HD constexpr complex& operator+=(complex z) noexcept { return *this = *this + z; }
+  DLBRIDGE_ND_HD constexpr complex& operator-=(complex z) noexcept { return *this = *this - z; }
+  DLBRIDGE_ND_HD constexpr complex& operator*=(complex z) noexcept { return *this = *this * z; }
+  DLBRIDGE_ND_HD friend constexpr complex operator-(complex z) noexcept { return {-z.re_, -z.im_}; }
+  DLBRIDGE_ND_HD friend constexpr complex operator+(complex a, complex b) noexcept {
+    return {a.re_ + b.re_, a.im_ + b.im_};
+  }
+  DLBRIDGE_ND_HD friend constexpr complex operator-(complex a, complex b) noexcept {
+    return {a.re_ - b.re_, a.im_ - b.im_};
+  }
+  DLBRIDGE_ND_HD friend constexpr complex operator*(complex a, complex b) noexcept {
+    return {a.re_ * b.re_ - a.im_ * b.im_, a.re_ * b.im_ + a.im_ * b.re_};
+  }
+  DLBRIDGE_ND_HD friend constexpr complex operator*(complex a, T b) noexcept { return {a.re_ * b, a.im_ * b}; }
+  DLBRIDGE_ND_HD friend constexpr complex operator/(complex a, T b) noexcept { return {a.re_ / b, a.im_ / b}; }
+  DLBRIDGE_ND_HD friend constexpr bool operator==(complex a, complex b) noexcept {
+    return a.re_ == b.re_ && a.im_ == b.im_;
+  }
+
+ private:
+  T re_, im_;
+};
+#else
+template <class T>
+using complex = std::complex<T>;
+#endif
+
+// 16-bit floats are storage types: they are loaded as float, computed with, and rounded (to nearest even) on store.
+struct float16 {
+  std::uint16_t bits;
+};
+struct bfloat16 {
+  std::uint16_t bits;
+};
+
+namespace detail {
+DLBRIDGE_ND_HD inline std::uint32_t float_bits(float x) noexcept { return __builtin_bit_cast(std::uint32_t, x); }
+DLBRIDGE_ND_HD inline float float_from_bits(std::uint32_t x) noexcept { return __builtin_bit_cast(float, x); }
+
+#if !defined(__CUDA_ARCH__)
+inline float half_to_float(std::uint16_t h) noexcept {
+  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
+  const std::uint32_t rest = h & 0x7fffu;
+  if (rest >= 0x7c00u) return float_from_bits(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));  // inf, NaN
+  if (rest >= 0x0400u) return float_from_bits(sign | ((rest << 13) + 0x38000000u));
+  const float magnitude = static_cast<float>(rest) * 0x1p-24f;  // subnormal and zero
+  return float_from_bits(sign | float_bits(magnitude));
+}
+inline std::uint16_t float_to_half(float x) noexcept {
+  const std::uint32_t bits = float_bits(x);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds past 65504
+  if (magnitude >= 0x38800000u) {
+    const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+    return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+  }
+  // Subnormal: adding 0.5 puts the half's last bit at the float's last bit, and the addition rounds to nearest even.
+  const float shifted = float_from_bits(magnitude) + 0.5f;
+  return static_cast<std::uint16_t>(sign | (float_bits(shifted) - 0x3f000000u));
+}
+// A double's nearest half by way of float32 would round twice; a float32 rounded to odd keeps what the second needs.
+inline std::uint16_t double_to_half(double x) noexcept {
+  const float nearest = static_cast<float>(x);
+  const double back = static_cast<double>(nearest);
+  if (!(back < x) && !(back > x)) return float_to_half(nearest);  // exact, or NaN
+  const bool away = (back < x) == (x < 0);
+  return float_to_half(float_from_bits((float_bits(nearest) - (away ? 1u : 0u)) | 1u));
+}
+inline std::uint16_t float_to_bfloat(float x) noexcept {
+  const std::uint32_t bits = float_bits(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // a quiet NaN
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+#endif
+}  // namespace detail
+
+DLBRIDGE_ND_HD inline float to_float(float16 x) noexcept {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(x.bits));
+#else
+  return detail::half_to_float(x.bits);
+#endif
+}
+DLBRIDGE_ND_HD inline float to_float(bfloat16 x) noexcept {
+  return detail::float_from_bits(static_cast<std::uint32_t>(x.bits) << 16);
+}
+DLBRIDGE_ND_HD inline float16 to_float16(float x) noexcept {
+#if defined(__CUDA_ARCH__)
+  return {__half_as_ushort(__float2half_rn(x))};
+#else
+  return {detail::float_to_half(x)};
+#endif
+}
+DLBRIDGE_ND_HD inline float16 to_float16(double x) noexcept {
+#if defined(__CUDA_ARCH__)
+  return {__half_as_ushort(__double2half(x))};
+#else
+  return {detail::double_to_half(x)};
+#endif
+}
+DLBRIDGE_ND_HD inline bfloat16 to_bfloat16(float x) noexcept {
+#if defined(__CUDA_ARCH__)
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+#else
+  return {detail::float_to_bfloat(x)};
+#endif
+}
+
+template <class T>
+inline constexpr bool is_half_v = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T>
+inline constexpr bool is_complex_v = false;
+template <class T>
+inline constexpr bool is_complex_v<complex<T>> = true;
+template <class T>
+inline constexpr bool is_integer_v = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+inline constexpr bool is_float_v = std::is_floating_point_v<T> || is_half_v<T>;
+
+// The type that values of T are computed with.
+template <class T>
+using arith_t = std::conditional_t<is_half_v<T>, float, T>;
+
+template <class T>
+struct real_of {
+  using type = T;
+};
+template <class T>
+struct real_of<complex<T>> {
+  using type = T;
+};
+template <class T>
+using real_t = typename real_of<T>::type;
+
+namespace detail {
+// Float to integer. Narrow targets go through a wider signed type and wrap, so that a negative value gives the same
+// bits in a signed and in an unsigned target (NumPy's result on x86-64, and what lets both share one kernel).
+template <class To, class From>
+DLBRIDGE_ND_HD inline To truncate(From x) noexcept {
+  if constexpr (std::is_same_v<To, std::uint64_t>)
+    return x < From(0) ? static_cast<To>(static_cast<std::int64_t>(x)) : static_cast<To>(x);
+  else if constexpr (std::is_same_v<To, std::uint32_t>)
+    return static_cast<To>(static_cast<std::int64_t>(x));
+  else if constexpr (sizeof(To) < 4)
+    return static_cast<To>(static_cast<std::int32_t>(x));
+  else
+    return static_cast<To>(x);
+}
+}  // namespace detail
+
+// NumPy's casts: float to integer truncates, to bool asks != 0, complex to real drops the imaginary part. float64 to
+// float16 rounds once; float64 to bfloat16 and integers to 16-bit floats go by way of float32, as elsewhere.
+template <class To, class From>
+DLBRIDGE_ND_HD inline To cast(From x) noexcept {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (is_half_v<From>) {
+    return cast<To>(to_float(x));
+  } else if constexpr (std::is_same_v<To, float16>) {
+    if constexpr (std::is_same_v<From, double> || std::is_same_v<From, complex<double>>)
+      return to_float16(cast<double>(x));
+    else
+      return to_float16(cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bfloat16>) {
+    return to_bfloat16(cast<float>(x));
+  } else if constexpr (is_complex_v<To>) {
+    if constexpr (is_complex_v<From>)
+      return To(static_cast<real_t<To>>(x.real()), static_cast<real_t<To>>(x.imag()));
+    else
+      return To(static_cast<real_t<To>>(x), real_t<To>(0));
+  } else if constexpr (is_complex_v<From>) {
+    if constexpr (std::is_same_v<To, bool>)
+      return x.real() != 0 || x.imag() != 0;
+    else
+      return cast<To>(x.real());
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return detail::truncate<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class T>
+DLBRIDGE_ND_HD inline arith_t<T> load(const T* p) noexcept {
+  if constexpr (is_half_v<T>)
+    return to_float(*p);
+  else
+    return *p;
+}
+
+// DType <-> type.
+template <DType>
+struct type_of;
+#define DLBRIDGE_ND_TYPE(id, T)      \
+  template <>                        \
+  struct type_of<DType::id> {        \
+    using type = T;                  \
+  };                                 \
+  template <>                        \
+  struct dtype_of_native<T> {        \
+    static constexpr DType value = DType::id; \
+  };
+template <class T>
+struct dtype_of_native;
+DLBRIDGE_ND_TYPE(kBool, bool)
+DLBRIDGE_ND_TYPE(kInt8, std::int8_t)
+DLBRIDGE_ND_TYPE(kInt16, std::int16_t)
+DLBRIDGE_ND_TYPE(kInt32, std::int32_t)
+DLBRIDGE_ND_TYPE(kInt64, std::int64_t)
+DLBRIDGE_ND_TYPE(kUInt8, std::uint8_t)
+DLBRIDGE_ND_TYPE(kUInt16, std::uint16_t)
+DLBRIDGE_ND_TYPE(kUInt32, std::uint32_t)
+DLBRIDGE_ND_TYPE(kUInt64, std::uint64_t)
+DLBRIDGE_ND_TYPE(kFloat16, float16)
+DLBRIDGE_ND_TYPE(kBFloat16, bfloat16)
+DLBRIDGE_ND_TYPE(kFloat32, float)
+DLBRIDGE_ND_TYPE(kFloat64, double)
+DLBRIDGE_ND_TYPE(kComplex64, complex<float>)
+DLBRIDGE_ND_TYPE(kComplex128, complex<double>)
+#undef DLBRIDGE_ND_TYPE
+template <DType D>
+using type_of_t = typename type_of<D>::type;
+
+// Calls f.template operator()<T>() with the type of a run-time dtype of `Set`; `otherwise` for any other.
+template <DTypeSet Set, class F, class R>
+R visit_dtype(DType dtype, F&& f, R otherwise) {
+  switch (dtype) {
+#define DLBRIDGE_ND_CASE(id)                                                    \
+  case DType::id:                                                               \
+    if constexpr (contains(Set, DType::id)) return f.template operator()<type_of_t<DType::id>>(); \
+    break;
+    DLBRIDGE_ND_CASE(kBool)
+    DLBRIDGE_ND_CASE(kInt8)
+    DLBRIDGE_ND_CASE(kInt16)
+    DLBRIDGE_ND_CASE(kInt32)
+    DLBRIDGE_ND_CASE(kInt64)
+    DLBRIDGE_ND_CASE(kUInt8)
+    DLBRIDGE_ND_CASE(kUInt16)
+    DLBRIDGE_ND_CASE(kUInt32)
+    DLBRIDGE_ND_CASE(kUInt64)
+    DLBRIDGE_ND_CASE(kFloat16)
+    DLBRIDGE_ND_CASE(kBFloat16)
+    DLBRIDGE_ND_CASE(kFloat32)
+    DLBRIDGE_ND_CASE(kFloat64)
+    DLBRIDGE_ND_CASE(kComplex64)
+    DLBRIDGE_ND_CASE(kComplex128)
+#undef DLBRIDGE_ND_CASE
+    default: break;
+  }
+  return otherwise;
+}
+
+}  // namespace dlbridge::nd

@@ -1,0 +1,137 @@
+// Random numbers of the device against the host's: uniforms and integers to the bit, the others within rounding.
+#include <cmath>
+
+#include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/random/philox.h"
+#include "tests/cuda/kernels/device_check.cuh"
+
+namespace dlbridge::nd {
+namespace {
+
+using namespace testing;
+using Bytes = std::vector<unsigned char>;
+
+RandomArgs request(Distribution distribution, DType dtype, std::int64_t n) {
+  RandomArgs args{};
+  args.distribution = distribution;
+  args.dtype = dtype;
+  args.n = n;
+  args.seed = 0xfeedface12345678;
+  args.offset = 0xfffffffe;  // the counter's carry
+  args.a = distribution == Distribution::kExponential ? 2 : 0.25;
+  args.b = 3;
+  args.stream = kLegacyStream;
+  return args;
+}
+
+// As doubles, or the bytes of integers.
+std::vector<double> numbers(const Bytes& bytes, DType dtype) {
+  std::vector<double> out;
+  visit_dtype<kFloatSet>(
+      dtype,
+      [&]<class T>() {
+        for (std::size_t i = 0; i < bytes.size(); i += sizeof(T)) {
+          T v;
+          std::memcpy(&v, bytes.data() + i, sizeof v);
+          out.push_back(cast<double>(v));
+        }
+        return 0;
+      },
+      0);
+  return out;
+}
+
+double precision(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 0x1p-10;
+    case DType::kBFloat16:
+      return 0x1p-7;
+    case DType::kFloat32:
+      return 0x1p-20;
+    default:
+      return 0x1p-50;
+  }
+}
+
+void compare(RandomArgs args, std::size_t offset) {
+  const std::size_t itemsize = info(args.dtype).itemsize;
+  Bytes wanted(static_cast<std::size_t>(args.n) * itemsize);
+  const DeviceBytes out(wanted.size(), offset * itemsize);
+  args.out = wanted.data();
+  DEVICE_CHECK(host_kernels::random(args) == 0);
+  args.out = out.data();
+  DEVICE_CHECK(cuda_kernels::random(args) == 0);
+  const Bytes got = out.get();
+  const std::string detail = std::string(info(args.dtype).name) + " distribution " +
+                             std::to_string(static_cast<int>(args.distribution)) + " n " + std::to_string(args.n);
+  if (args.distribution == Distribution::kUniform || args.distribution == Distribution::kInteger) {
+    DEVICE_CHECK(got == wanted, detail);
+    return;
+  }
+  const std::vector<double> a = numbers(got, args.dtype), b = numbers(wanted, args.dtype);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!DEVICE_CHECK(std::fabs(a[i] - b[i]) <= precision(args.dtype) * std::max(std::fabs(b[i]), args.b), detail))
+      return;
+}
+
+void compare_all() {
+  const DType floats[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
+  const DType integers[] = {DType::kBool,  DType::kInt8,   DType::kInt16,  DType::kInt32, DType::kInt64,
+                            DType::kUInt8, DType::kUInt16, DType::kUInt32, DType::kUInt64};
+  for (const std::int64_t n : {1, 3, 7, 8, 513, 70001})
+    for (const std::size_t offset : {0, 1}) {
+      for (const DType dtype : floats)
+        for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential})
+          compare(request(d, dtype, n), offset);
+      for (const DType dtype : integers) {
+        RandomArgs args = request(Distribution::kInteger, dtype, n);
+        const bool wide = info(dtype).itemsize == 8;
+        for (const std::uint64_t range :
+             {std::uint64_t{2}, std::uint64_t{100}, std::uint64_t{3} << (wide ? 62 : 30), std::uint64_t{0}}) {
+          if (dtype == DType::kBool && range > 2) continue;
+          args.int_low = dtype == DType::kBool ? 0 : -3;
+          args.int_range = range;
+          compare(args, offset);
+        }
+      }
+    }
+}
+
+void bench_one(const char* name, Distribution distribution, DType dtype, std::uint64_t range = 0) {
+  const std::size_t bytes = std::size_t{1} << 30;
+  const DeviceBytes out(bytes);
+  RandomArgs args = request(distribution, dtype, static_cast<std::int64_t>(bytes / info(dtype).itemsize));
+  args.out = out.data();
+  args.int_range = range;
+  bench(name, static_cast<double>(bytes), [&] { DEVICE_CHECK(cuda_kernels::random(args) == 0); });
+}
+
+void bench_all() {
+  const std::size_t bytes = std::size_t{1} << 30;
+  const DeviceBytes out(bytes);
+  bench("memset", static_cast<double>(bytes),
+        [&] { CUDA_OK(cudaMemsetAsync(out.data(), 1, bytes, cudaStreamLegacy)); });
+  bench_one("normal float32 (randn)", Distribution::kNormal, DType::kFloat32);
+  bench_one("normal float64", Distribution::kNormal, DType::kFloat64);
+  bench_one("normal float16", Distribution::kNormal, DType::kFloat16);
+  bench_one("uniform float32 (rand)", Distribution::kUniform, DType::kFloat32);
+  bench_one("uniform float64", Distribution::kUniform, DType::kFloat64);
+  bench_one("uniform bfloat16", Distribution::kUniform, DType::kBFloat16);
+  bench_one("exponential float32", Distribution::kExponential, DType::kFloat32);
+  bench_one("integers int64 below 100", Distribution::kInteger, DType::kInt64, 100);
+  bench_one("integers int32 below 100", Distribution::kInteger, DType::kInt32, 100);
+  bench_one("integers uint8 below 100", Distribution::kInteger, DType::kUInt8, 100);
+  bench_one("integers int64 below 3 * 2^62 (rejects)", Distribution::kInteger, DType::kInt64, std::uint64_t{3} << 62);
+}
+
+}  // namespace
+}  // namespace dlbridge::nd
+
+int main(int argc, char** argv) {
+  using namespace dlbridge::nd;
+  compare_all();
+  const int rc = testing::report();
+  if (rc == 0 && testing::wants_bench(argc, argv)) bench_all();
+  return rc;
+}
