@@ -1,7 +1,6 @@
 # dlbridge._core, the extension module: the readers and exporters of protocols/ and the binding code of python/src/.
 
 # NumPy: for the layout of its C structs only; the module reads them when somebody else has loaded NumPy.
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module NumPy)
 if(Python_NumPy_VERSION VERSION_LESS 2)
   message(FATAL_ERROR "dlbridge builds with the headers of NumPy >= 2, which also describe NumPy 1.x at run time; "
     "found ${Python_NumPy_VERSION}. Run `pip install 'numpy>=2'` first")
@@ -14,11 +13,12 @@ endif()
 find_package(pybind11 3 CONFIG REQUIRED)
 
 file(GLOB dlbridge_python_sources CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/protocols/*/*.cpp)
+  ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/*.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/protocols/*/*.cpp)
 # NO_EXTRAS: pybind11 would choose link-time optimisation and stripping by itself; DLBridgeFlags decides here.
 pybind11_add_module(_core MODULE NO_EXTRAS ${dlbridge_python_sources})
 target_include_directories(_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "protocols/…", "python/src/…"
-target_link_libraries(_core PRIVATE dlbridge::dlbridge dlbridge_build_flags Python::NumPy ${CMAKE_DL_LIBS})
+target_link_libraries(_core PRIVATE dlbridge_nd dlbridge_nd_host_kernels dlbridge::dlbridge dlbridge_build_flags Python::NumPy ${CMAKE_DL_LIBS})
 set_target_properties(_core PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${dlbridge_lto})
 
 if(SKBUILD)

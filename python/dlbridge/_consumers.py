@@ -175,7 +175,7 @@ _ROWS: tuple[Consumer, ...] = (
         _routes.from_dlpack,
         NUMPY_NATIVE | BFLOAT16,
         HOST | CUDA,
-        Access.WRITES,
+        Access.KEEPS,
         overlap=False,
     ),
     Consumer(

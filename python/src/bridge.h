@@ -15,6 +15,8 @@ bool init_tensor_types(PyObject* module);
 void init_dtype_device(PyObject* module);
 PyObject* make_dtype(DLDataType dtype);  // new reference; null with a Python error set
 PyObject* make_device(DLDevice device);
+// The value of a dlbridge.DType; false, with no error set, for any other object.
+bool read_dtype(PyObject* object, DLDataType& out) noexcept;
 // Accepts "cuda:1", a Device, a (type, id) pair, None (nullopt). False with a Python error set.
 bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out);
 

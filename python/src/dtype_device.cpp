@@ -135,6 +135,13 @@ PyObject* make_dtype(DLDataType dtype) {
   });
 }
 
+bool read_dtype(PyObject* object, DLDataType& out) noexcept {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(pyb::type::of<DTypeValue>().ptr());
+  if (Py_TYPE(object) != type) return false;  // final: it has no subclasses
+  out = pyb::detail::cast_op<DTypeValue&>(pyb::detail::load_type<DTypeValue>(pyb::handle(object))).dl;
+  return true;
+}
+
 PyObject* make_device(DLDevice device) {
   return guarded([&] {
     static pyb::object* cpu = nullptr;  // immortal

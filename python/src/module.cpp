@@ -5,6 +5,7 @@
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
+#include "python/src/nd/load.h"
 
 namespace {
 
@@ -39,6 +40,8 @@ PyMethodDef functions[] = {
      "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table."},
     {"to_numpy", dlbridge::py::to_numpy, METH_O,
      "to_numpy($module, tensor, /)\n--\n\nA NumPy array that shares the memory of a host tensor."},
+    {"load_nd", dlbridge::py::nd::load_nd, METH_NOARGS,
+     "load_nd($module, /)\n--\n\nThe native half of dlbridge.nd, a module object."},
     {nullptr, nullptr, 0, nullptr},
 };
 

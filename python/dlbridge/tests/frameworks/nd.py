@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dlbridge.tests.frameworks._base import ANY_VIEW, NUMPY_NATIVE, ArrayType, Framework, Look, spelled
+from dlbridge.tests.frameworks._base import ANY_VIEW, BFLOAT16, NUMPY_NATIVE, ArrayType, Framework, Look, spelled
 
-_LOOK = Look("x.tolist()", "x.data_ptr", "x.__setitem__((0,) * x.ndim, value)")
+_LOOK = Look("x.tolist()", "x.data_ptr", "x.__setitem__((0,) * x.ndim, value)", "x.readonly")
 
 FRAMEWORK = Framework(
     "nd",
@@ -13,7 +13,7 @@ FRAMEWORK = Framework(
         ArrayType(
             "nd",
             "dlbridge.nd.array({values}, dtype={dtype}, device={device}).reshape({shape})",
-            spelled("'{}'", NUMPY_NATIVE),
+            spelled("'{}'", NUMPY_NATIVE | BFLOAT16),
             _LOOK,
             ANY_VIEW,
             ("dlpack",),

@@ -1,0 +1,155 @@
+"""What the functions of the namespace share: operands, axes and shapes, checked once and in one wording."""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+
+TYPE_CHECKING = False  # `typing` would cost a third of the import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, SupportsIndex, TypeAlias
+
+    # What functions compute with: an ndarray, a Python or NumPy scalar, nested sequences of them.
+    ArrayLike: TypeAlias = _native.ndarray | complex | SupportsIndex | Sequence[Any]
+    DTypeLike: TypeAlias = Any  # whatever _dtypes.resolve() takes
+    DeviceLike: TypeAlias = Any
+    Shape: TypeAlias = int | Sequence[int]
+    Axis: TypeAlias = int | Sequence[int] | None
+
+ndarray = _native.ndarray
+
+
+class AxisError(ValueError, IndexError):
+    """An axis that the array does not have; NumPy's class of that name has the same bases."""
+
+
+def axis_error(operation: str, axis: int, ndim: int) -> AxisError:
+    """The error of an axis out of bounds; the extension asks for it, too."""
+    name = operation.removesuffix("()")
+    if ndim == 0:
+        return AxisError(f"{name}(): axis {axis} of an array of no dimension, which has no axis")
+    return AxisError(
+        f"{name}(): axis {axis} is out of bounds for an array of {ndim} dimension{'s' * (ndim > 1)}; it must be from "
+        f"{-ndim} to {ndim - 1}"
+    )
+
+
+_SCALARS = (bool, int, float, complex)
+
+
+def is_scalar(value: object) -> bool:
+    """Whether `value` is a Python number or a NumPy scalar."""
+    return isinstance(value, _SCALARS) or (
+        type(value).__module__ == "numpy"
+        and getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+        and type(value).__name__ not in ("ndarray", "memmap")
+    )
+
+
+def as_array(value: ArrayLike, like: ndarray | None = None) -> ndarray:
+    """`value` as an ndarray: itself, or a scalar or nested sequence on the device of `like`.
+
+    TypeError for arrays of other frameworks: a function never moves data between devices unasked. asarray() does.
+    """
+    if isinstance(value, ndarray):
+        return value
+    device = None if like is None else like.device
+    if isinstance(value, (list, tuple)):
+        from dlbridge.nd._creation import array
+
+        return array(value, device=device)
+    if is_scalar(value):
+        return _native.array(value, device=device)
+    raise TypeError(f"Unsupported type {type(value)}")
+
+
+def as_arrays(*values: ArrayLike) -> list[ndarray]:
+    """Each value as an ndarray, scalars and sequences on the device of the first ndarray among them.
+
+    Python scalars beside arrays get the dtype that the two promote to (NEP 50), not one of their own.
+    """
+    arrays = [value for value in values if isinstance(value, ndarray)]
+    if len(arrays) == len(values):
+        return arrays
+    like = arrays[0] if arrays else None
+    return [
+        _native.array(value, _native.result_type(*arrays, value), device=like.device)
+        if like is not None and type(value) in _SCALARS
+        else as_array(value, like)
+        for value in values
+    ]
+
+
+def normalize_axis(axis: Any, ndim: int, operation: str) -> int:
+    """`axis` counted from 0. AxisError where -ndim <= axis < ndim does not hold, TypeError where it is no integer."""
+    number = index(axis)
+    if not -ndim <= number < ndim:
+        raise axis_error(operation, number, ndim)
+    return number + ndim if number < 0 else number
+
+
+def normalize_axes(axis: Axis, ndim: int, operation: str) -> tuple[int, ...]:
+    """One axis or several counted from 0, all of them for None. ValueError where one is named twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(normalize_axis(a, ndim, operation) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{operation}(): axis {axis} names one axis twice. Name each once")
+    return axes
+
+
+def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
+    """A shape argument as a tuple. ValueError for negative extents, TypeError for what is no integer."""
+    extents = tuple(index(n) for n in shape) if hasattr(shape, "__iter__") else (index(shape),)
+    if any(n < 0 for n in extents):
+        raise ValueError(f"{operation}(): shape {extents} has a negative extent. Extents are 0 or more")
+    return extents
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to. ValueError where two extents differ and neither is 1."""
+    tuples = [shape_of(shape, "broadcast_shapes") for shape in shapes]
+    result: list[int] = []
+    for column in range(max(map(len, tuples), default=0)):
+        extents = {t[-1 - column] for t in tuples if column < len(t)} - {1}
+        if len(extents) > 1:
+            raise ValueError(
+                f"broadcast_shapes(): shapes {', '.join(map(str, tuples))} cannot be broadcast: extents "
+                f"{sorted(extents)} meet in axis {-1 - column}. They must be equal, or 1"
+            )
+        result.append(extents.pop() if extents else 1)
+    return tuple(reversed(result))
+
+
+def count_up(n: int, device: DeviceLike = None, dtype: DTypeLike = "int64") -> ndarray:
+    """The numbers from 0 to n - 1."""
+    x = _native.empty((n,), dtype, device=device)
+    if x.size:
+        _native.range_fill(x, 0, 1)
+    return x
+
+
+def one_device(arrays: Iterable[ndarray], operation: str) -> Any:
+    """The device that all the arrays are on; None for no array. ValueError where they differ."""
+    devices = {str(a.device): a.device for a in arrays}
+    if len(devices) > 1:
+        raise ValueError(
+            f"{operation}(): arrays on {' and '.join(devices)} cannot be combined. Move them to one device: "
+            "x.to_device(device)"
+        )
+    return next(iter(devices.values()), None)
+
+
+def into(out: ndarray | None, result: ndarray, operation: str) -> ndarray:
+    """`result`, or `out` after it was written there. ValueError where the shapes differ."""
+    if out is None:
+        return result
+    if not isinstance(out, ndarray):
+        raise TypeError(f"{operation}(): out is of type {type(out).__name__}; it must be a dlbridge.nd.ndarray")
+    if out.shape != result.shape:
+        raise ValueError(f"{operation}(): out has shape {out.shape}; the result has {result.shape}")
+    _native.copyto(out, result)
+    return out

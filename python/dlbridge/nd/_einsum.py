@@ -1,0 +1,140 @@
+"""einsum: sums of products named by letters, pair by pair through batched matrix products."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_arrays, into
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ndarray = _native.ndarray
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _expand_ellipses(terms: list[str], ndims: list[int], subscripts: str) -> tuple[list[str], str]:
+    """The terms with letters in place of "...", and those letters; broadcast axes are aligned at the end."""
+    free = [letter for letter in _LETTERS if letter not in subscripts]
+    longest = max((ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term), default=0)
+    spare = "".join(free[: max(longest, 0)])
+    expanded = []
+    for term, ndim in zip(terms, ndims, strict=True):
+        if "..." in term:
+            count = ndim - len(term) + 3
+            if count < 0:
+                raise ValueError(f"einsum(): the term {term!r} names more axes than the {ndim} of its array")
+            term = term.replace("...", spare[len(spare) - count :])
+        if len(term) != ndim:
+            raise ValueError(f"einsum(): the term {term!r} names {len(term)} axes; its array has {ndim}")
+        expanded.append(term)
+    return expanded, spare
+
+
+def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+    text = subscripts.replace(" ", "")
+    inputs, arrow, output = text.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(ndims):
+        raise ValueError(f"einsum(): {subscripts!r} names {len(terms)} arrays; {len(ndims)} were given")
+    for letter in inputs.replace("...", "").replace(",", "") + output.replace("...", ""):
+        if letter not in _LETTERS:
+            raise ValueError(f"einsum(): {letter!r} in {subscripts!r} is no letter")
+    terms, spare = _expand_ellipses(terms, ndims, text)
+    joined = "".join(terms)
+    if not arrow:
+        output = spare + "".join(sorted(c for c in set(joined) - set(spare) if joined.count(c) == 1))
+    else:
+        output = output.replace("...", spare)
+    if len(set(output)) != len(output) or not set(output) <= set(joined):
+        raise ValueError(f"einsum(): the output {output!r} of {subscripts!r} must name axes of the inputs, each once")
+    return terms, output
+
+
+def _with_unique_letters(x: ndarray, term: str) -> tuple[ndarray, str]:
+    """Letters that stand twice become diagonals."""
+    unique = "".join(dict.fromkeys(term))
+    if unique == term:
+        return x, term
+    shape, strides = [], []
+    for letter in unique:
+        axes = [axis for axis, other in enumerate(term) if other == letter]
+        extents = {x.shape[axis] for axis in axes}
+        if len(extents) > 1:
+            raise ValueError(
+                f"einsum(): the axes {letter!r} of one array have extents {sorted(extents)}; they must be equal"
+            )
+        shape.append(extents.pop())
+        strides.append(sum(x.strides[axis] for axis in axes))
+    return _native.as_strided(x, tuple(shape), tuple(strides), 0), unique
+
+
+def _aligned(x: ndarray, term: str, letters: str) -> ndarray:
+    """`x` with its axes in the order of `letters`, extents of 1 where it has none."""
+    x = x.transpose([term.index(letter) for letter in letters if letter in term])
+    return x[tuple(slice(None) if letter in term else None for letter in letters)]
+
+
+def _reduced(x: ndarray, term: str, kept: set[str]) -> tuple[ndarray, str]:
+    gone = tuple(axis for axis, letter in enumerate(term) if letter not in kept)
+    return (x.sum(axis=gone, dtype=x.dtype), "".join(c for c in term if c in kept)) if gone else (x, term)
+
+
+def _pair(a: ndarray, ta: str, b: ndarray, tb: str, kept: set[str]) -> tuple[ndarray, str]:
+    """The product of two operands, summed over the letters that nothing else needs."""
+    a, ta = _reduced(a, ta, kept | set(tb))
+    b, tb = _reduced(b, tb, kept | set(ta))
+    extents = {
+        c: max(dict(zip(ta, a.shape, strict=True)).get(c, 1), dict(zip(tb, b.shape, strict=True)).get(c, 1))
+        for c in ta + tb
+    }
+    shared = [c for c in ta if c in tb]
+    summed = "".join(c for c in shared if c not in kept)
+    if not summed:
+        letters = "".join(dict.fromkeys(ta + tb))
+        return _native.multiply(_aligned(a, ta, letters), _aligned(b, tb, letters)), letters
+    batch = "".join(c for c in shared if c in kept)
+    rows, columns = "".join(c for c in ta if c not in tb), "".join(c for c in tb if c not in ta)
+    left = _matrix(a, ta, batch, rows, summed, extents)
+    right = _matrix(b, tb, batch, summed, columns, extents)
+    shape = [extents[c] for c in batch + rows + columns]
+    return _native.matmul(left, right).reshape(shape), batch + rows + columns
+
+
+def _matrix(x: ndarray, term: str, batch: str, first: str, second: str, extents: dict[str, int]) -> ndarray:
+    shape = [tuple(extents[c] for c in part) for part in (batch, first, second)]
+    x = _native.broadcast_to(_aligned(x, term, batch + first + second), sum(shape, ()))
+    sizes = []
+    for part in shape[1:]:
+        size = 1
+        for extent in part:
+            size *= extent
+        sizes.append(size)
+    return x.reshape((*shape[0], *sizes))
+
+
+def einsum(subscripts: str, *operands: Any, out: ndarray | None = None, optimize: Any = False) -> ndarray:
+    """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
+    transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
+    optimize has no effect. ValueError for subscripts that do not fit the arrays. Source: NumPy.
+    """
+    arrays = as_arrays(*operands)
+    if not arrays:
+        raise ValueError("einsum(): no array; give one for each term of the subscripts")
+    terms, output = _parse(subscripts, [a.ndim for a in arrays])
+    extents: dict[str, int] = {}
+    for a, term in zip(arrays, terms, strict=True):
+        for letter, extent in zip(term, a.shape, strict=True):
+            if extents.setdefault(letter, extent) != extent:
+                if 1 not in (extent, extents[letter]):
+                    raise ValueError(f"einsum(): the axes {letter!r} have extents {extents[letter]} and {extent}")
+                extents[letter] = max(extents[letter], extent)
+    dtype = _native.result_type(*[a.dtype for a in arrays])
+    pairs = [_with_unique_letters(a.astype(dtype, copy=False), term) for a, term in zip(arrays, terms, strict=True)]
+    x, term = pairs[0]
+    for position, (y, other) in enumerate(pairs[1:], 2):
+        kept = set(output).union(*[t for _, t in pairs[position:]])
+        x, term = _pair(x, term, y, other, kept)
+    x, term = _reduced(x, term, set(output))
+    result = x.transpose([term.index(letter) for letter in output])
+    return into(out, result, "einsum")

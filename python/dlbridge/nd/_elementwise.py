@@ -1,0 +1,269 @@
+"""Elementwise functions that are made of others; the kernels' own are in _native."""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, as_arrays, into
+from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike
+
+ndarray = _native.ndarray
+_PI = 3.141592653589793
+
+# --- casts and parts -------------------------------------------------------------------------------------------------
+
+
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None) -> ndarray:
+    """`x` with another dtype: floats are truncated to integers, complex numbers lose their imaginary part.
+
+    copy: False returns `x` itself where it has that dtype. Source: Array API 2024.12.
+    """
+    x = as_array(x)
+    return (x if device is None else _native.to_device(x, device)).astype(dtype, copy=copy)
+
+
+def real(val: ArrayLike, /) -> ndarray:
+    """The real part: a view of a complex array, any other array itself. Source: Array API 2024.12."""
+    return as_array(val).real
+
+
+def imag(val: ArrayLike, /) -> ndarray:
+    """The imaginary part: a view of a complex array, zeros for any other. Source: Array API 2024.12."""
+    return as_array(val).imag
+
+
+def angle(z: ArrayLike, deg: bool = False) -> ndarray:
+    """The angle of complex numbers in the plane, in radians or degrees."""
+    z = as_array(z)
+    radians: ndarray = _native.arctan2(z.imag, z.real)
+    return radians * (180 / _PI) if deg else radians
+
+
+def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
+    """The real part where all imaginary parts are within `tol` (of eps where above 1) of 0, else the array. Waits."""
+    from dlbridge.nd._dtypes import finfo
+
+    a = as_array(a)
+    if kind_of(a.dtype) != "c":
+        return a
+    limit = tol * finfo(a.dtype).eps if tol > 1 else tol
+    return a.real if bool((_native.absolute(a.imag) < limit).all()) else a
+
+
+# --- rounding, clipping ---------------------------------------------------------------------------------------------
+
+
+def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> ndarray:
+    """Rounded to so many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
+    return into(out, _rounded(as_array(a), index(decimals)), "round")
+
+
+def _rounded(x: ndarray, decimals: int) -> ndarray:
+    if not is_inexact(x):
+        if decimals >= 0:
+            return x.copy("K")
+        step: int = 10**-decimals
+        return (_native.rint(x / step) * step).astype(x.dtype)
+    if kind_of(x.dtype) == "c":
+        result = _native.empty(x.shape, x.dtype, device=x.device)
+        result.real[...], result.imag[...] = _rounded(x.real, decimals), _rounded(x.imag, decimals)
+        return result
+    if decimals == 0:
+        return _native.rint(x)
+    scale = 10.0 ** abs(decimals)
+    return _native.rint(x * scale) / scale if decimals > 0 else _native.rint(x / scale) * scale
+
+
+around = round
+
+
+def fix(x: ArrayLike, out: ndarray | None = None) -> ndarray:
+    """Rounded towards zero."""
+    return _native.trunc(as_array(x), out=out)
+
+
+def clip(
+    a: ArrayLike,
+    /,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    out: ndarray | None = None,
+    *,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+) -> ndarray:
+    """Elements below `min` set to it, above `max` to that; either may be left out. NaN stays NaN.
+
+    a_min, a_max: NumPy's older names. Source: Array API 2024.12.
+    """
+    low, high = min if a_min is None else a_min, max if a_max is None else a_max
+    x = as_array(a)
+    if low is None and high is None:
+        return into(out, x.copy(), "clip")
+    if high is None:
+        return _native.maximum(x, low, out=out)
+    if low is None:
+        return _native.minimum(x, high, out=out)
+    return into(out, _native.clip(x, low, high), "clip")
+
+
+def nan_to_num(
+    x: ArrayLike, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> ndarray:
+    """NaN replaced by `nan`, infinities by the largest and smallest numbers of the dtype or what is given.
+
+    copy: False writes to `x` itself.
+    """
+    from dlbridge.nd._dtypes import finfo
+
+    x = as_array(x)
+    if not is_inexact(x):
+        return x.copy() if copy else x
+    limits = finfo(x.dtype)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    result = x.copy() if copy else x
+    for part in (result.real, result.imag) if kind_of(x.dtype) == "c" else (result,):
+        fixed = _native.where(_native.isnan(part), nan, part)
+        fixed = _native.where(fixed == float("inf"), high, fixed)
+        part[...] = _native.where(fixed == float("-inf"), low, fixed)
+    return result
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
+    """(floor_divide(x1, x2), remainder(x1, x2))."""
+    return _native.floor_divide(x1, x2), _native.remainder(x1, x2)
+
+
+def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
+    """(fractional part, whole part), both with the sign of `x`."""
+    x = as_array(x)
+    x = x.astype(float_for(x.dtype), copy=False)
+    whole: ndarray = _native.trunc(x)
+    fraction = _native.where(_native.isinf(x), 0.0, x - whole)
+    return _native.copysign(fraction, x), whole
+
+
+def fabs(x: ArrayLike, /) -> ndarray:
+    """The absolute value as a float."""
+    x = as_array(x)
+    return _native.absolute(x.astype(float_for(x.dtype), copy=False))
+
+
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
+    """Powers computed in float64 or complex128."""
+    operands = as_arrays(x1, x2)
+    wide = BY_NAME["complex128" if any(kind_of(a.dtype) == "c" for a in operands) else "float64"]
+    return _native.power(*[a.astype(wide, copy=False) for a in operands])
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
+    """The least common multiple of integers; 0 where one is 0."""
+    a, b = as_arrays(x1, x2)
+    return _native.absolute(a // _native.gcd(a, b) * b)
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
+    """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
+    x, exponent = as_arrays(x1, x2)
+    x = x.astype(float_for(x.dtype), copy=False)
+    half = exponent // 2
+    return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
+    """log2(2**x1 + 2**x2), without overflow on the way."""
+    a, b = as_arrays(x1, x2)
+    high = _native.maximum(a, b)
+    distance = _native.where(a == b, 0.0, -_native.absolute(a - b))  # equal infinities have no difference
+    return high + _native.log1p(_native.exp2(distance)) * 1.4426950408889634
+
+
+def degrees(x: ArrayLike, /) -> ndarray:
+    """Radians to degrees."""
+    return _native.multiply(as_array(x), 180 / _PI)
+
+
+def radians(x: ArrayLike, /) -> ndarray:
+    """Degrees to radians."""
+    return _native.multiply(as_array(x), _PI / 180)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+def sinc(x: ArrayLike) -> ndarray:
+    """sin(pi x) / (pi x), 1 at 0."""
+    y = as_array(x) * _PI
+    return _native.where(y == 0, 1.0, _native.sin(y) / _native.where(y == 0, 1.0, y))
+
+
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: float | None = None, right: float | None = None
+) -> ndarray:
+    """The piecewise linear function through the points (xp, fp), xp increasing, at `x`; constant outside."""
+    from dlbridge.nd._searching import searchsorted
+
+    at, knots, values = as_arrays(x, xp, fp)
+    if knots.ndim != 1 or knots.shape != values.shape or knots.size == 0:
+        raise ValueError(
+            f"interp(): xp of shape {knots.shape} and fp of {values.shape}; give two vectors of one length > 0"
+        )
+    at, knots = at.astype("float64", copy=False), knots.astype("float64", copy=False)
+    values = values.astype("complex128" if kind_of(values.dtype) == "c" else "float64", copy=False)
+    if knots.size == 1:
+        inner = _native.where(at == at, values[0], at)
+    else:
+        low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
+        x0, y0 = _native.take(knots, low, 0), _native.take(values, low, 0)
+        slope = (_native.take(values, low + 1, 0) - y0) / (_native.take(knots, low + 1, 0) - x0)
+        inner = y0 + slope * (at - x0)
+    inner = _native.where(at == knots[-1], values[-1], inner)
+    inner = _native.where(at < knots[0], values[0] if left is None else left, inner)
+    return _native.where(at > knots[-1], values[-1] if right is None else right, inner)
+
+
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: int = -1) -> ndarray:
+    """The integral along an axis by the trapezoidal rule, at the points `x` or spaced by dx."""
+    from dlbridge.nd._statistics import diff
+
+    y = as_array(y)
+    spacing: Any = dx
+    moved = y.swapaxes(axis, -1)
+    if x is not None:
+        points = as_array(x, y)
+        spacing = diff(points) if points.ndim == 1 else diff(points.swapaxes(axis, -1))
+    areas: ndarray = (moved[..., 1:] + moved[..., :-1]) * spacing / 2.0
+    return areas.sum(axis=-1)
+
+
+def spacing(x: ArrayLike, /) -> ndarray:
+    """The distance to the next number away from zero."""
+    x = as_array(x)
+    return _native.nextafter(x, _native.copysign(float("inf"), x)) - x
+
+
+def _sign_of_infinity(x: ndarray, sign: float) -> ndarray:
+    """Where `x` is that infinity."""
+    if kind_of(x.dtype) == "c":
+        raise TypeError(f"isposinf(): {x.dtype} has infinities without a sign. Test its real and imaginary parts")
+    return _native.equal(x, sign * float("inf")) if is_inexact(x) else _native.not_equal(x, x)
+
+
+def isposinf(x: ArrayLike, /) -> ndarray:
+    """Where `x` is positive infinity. TypeError for complex numbers."""
+    return _sign_of_infinity(as_array(x), 1.0)
+
+
+def isneginf(x: ArrayLike, /) -> ndarray:
+    """Where `x` is negative infinity. TypeError for complex numbers."""
+    return _sign_of_infinity(as_array(x), -1.0)

@@ -1,0 +1,244 @@
+"""Matrices and grids that follow from positions: identities, diagonals, triangles, coordinates."""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, broadcast_shapes, count_up, one_device, shape_of
+from dlbridge.nd._dtypes import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
+
+ndarray = _native.ndarray
+_INT64 = BY_NAME["int64"]
+
+
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+    """A view of the diagonals of the planes of two axes, last axis of the result; offset > 0 lies above the main one.
+
+    ValueError for fewer than two dimensions or equal axes. Unlike NumPy's the view can be written to.
+    """
+    from dlbridge.nd._manipulation import moveaxis
+
+    a = as_array(a)
+    if a.ndim < 2:
+        raise ValueError(f"diagonal(): the array has {a.ndim} dimension(s); a diagonal needs two")
+    planes = moveaxis(a, (axis1, axis2), (-2, -1))  # refuses bad and equal axes
+    rows, columns = planes.shape[-2:]
+    row_stride, column_stride = planes.strides[-2:]
+    k = index(offset)
+    length = max(0, min(rows, columns - k) if k >= 0 else min(rows + k, columns))
+    start = 0 if length == 0 else k * column_stride if k >= 0 else -k * row_stride
+    return _native.as_strided(
+        planes, (*planes.shape[:-2], length), (*planes.strides[:-2], row_stride + column_stride), start
+    )
+
+
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The sum of the diagonals of two axes, the first two by default; dtypes as of sum()."""
+    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=dtype, out=out)
+
+
+def diag(v: ArrayLike, k: int = 0) -> ndarray:
+    """The k-th diagonal of a matrix (a copy), or a matrix with the vector `v` on it. ValueError for other ranks."""
+    v = as_array(v)
+    if v.ndim == 2:
+        return diagonal(v, k).copy()
+    if v.ndim != 1:
+        raise ValueError(f"diag(): the array has {v.ndim} dimensions; give a vector or a matrix")
+    n = v.shape[0] + abs(index(k))
+    x = _native.empty((n, n), v.dtype, device=v.device)
+    x.fill(0)
+    diagonal(x, k)[...] = v
+    return x
+
+
+def diagflat(v: ArrayLike, k: int = 0) -> ndarray:
+    """A matrix with the flattened values of `v` on its k-th diagonal."""
+    return diag(as_array(v).ravel(), k)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    device: DeviceLike = None,
+) -> ndarray:
+    """A matrix with ones on the k-th diagonal and zeros elsewhere; float64 by default. Source: Array API 2024.12."""
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    x = _native.empty(shape, BY_NAME["float64"] if dtype is None else dtype, device=device, order=order)
+    x.fill(0)
+    diagonal(x, k).fill(1)
+    return x
+
+
+def identity(n: int, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
+    """The identity matrix of n rows; float64 by default."""
+    return eye(n, dtype=dtype, device=device)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, *, device: DeviceLike = None) -> ndarray:
+    """A matrix with ones on and below the k-th diagonal, zeros above; N rows, M columns (N by default)."""
+    rows = count_up(index(N), device)
+    columns = count_up(index(N if M is None else M), device)
+    return _native.less_equal(columns, rows[:, None] + index(k)).astype(dtype)
+
+
+def _triangle(m: ArrayLike, k: int, lower: bool, operation: str) -> ndarray:
+    m = as_array(m)
+    if m.ndim < 2:
+        raise ValueError(f"{operation}(): the array has {m.ndim} dimension(s); a triangle needs two")
+    rows = count_up(m.shape[-2], m.device)[:, None]
+    columns = count_up(m.shape[-1], m.device)
+    kept = columns <= rows + index(k) if lower else columns >= rows + index(k)
+    zero = _native.empty((), m.dtype, device=m.device)
+    zero.fill(0)
+    return _native.where(kept, m, zero)
+
+
+def tril(m: ArrayLike, /, k: int = 0) -> ndarray:
+    """`m` with zeros above the k-th diagonal of its last two axes; a copy. ValueError for fewer than two axes."""
+    return _triangle(m, k, True, "tril")
+
+
+def triu(m: ArrayLike, /, k: int = 0) -> ndarray:
+    """`m` with zeros below the k-th diagonal of its last two axes; a copy. ValueError for fewer than two axes."""
+    return _triangle(m, k, False, "triu")
+
+
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> ndarray:
+    """The matrix of the powers of a vector, N columns (its length by default), the highest power first."""
+    x = as_array(x)
+    if x.ndim != 1:
+        raise ValueError(f"vander(): x has {x.ndim} dimensions; give a vector")
+    n = x.shape[0] if N is None else index(N)
+    powers = count_up(n, x.device)
+    return x[:, None] ** (powers if increasing else powers[::-1])
+
+
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[ndarray]:
+    """Coordinate arrays of the grid that vectors span, one a vector.
+
+    indexing: "xy" puts the second vector along axis 0, "ij" the first. sparse: extents of 1 but along the own axis.
+    copy: False gives views that broadcast. ValueError for another indexing or arrays that are no vectors.
+    Source: Array API 2024.12, NumPy.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid(): indexing is {indexing!r}; give 'xy' or 'ij'")
+    vectors = [as_array(a) for a in arrays]
+    if any(v.ndim > 1 for v in vectors):
+        raise ValueError("meshgrid(): the arrays must have one dimension each")
+    n = len(vectors)
+    grids = []
+    for position, v in enumerate(vectors):
+        axis = 1 - position if indexing == "xy" and n > 1 and position < 2 else position
+        grids.append(v.reshape([-1 if a == axis else 1 for a in range(n)]))
+    if not sparse:
+        shape = broadcast_shapes(*[g.shape for g in grids])
+        grids = [_native.broadcast_to(g, shape) for g in grids]
+    return [g.copy() for g in grids] if copy else grids
+
+
+def indices(dimensions: Shape, dtype: DTypeLike = int, sparse: bool = False, *, device: DeviceLike = None) -> Any:
+    """The coordinates of every element of a shape: one array with an axis in front, or with sparse a tuple."""
+    shape = shape_of(dimensions, "indices")
+    vectors = [count_up(n, device, dtype) for n in shape]
+    grids = [v.reshape([-1 if a == axis else 1 for a in range(len(shape))]) for axis, v in enumerate(vectors)]
+    if sparse:
+        return tuple(grids)
+    x = _native.empty((len(shape), *shape), dtype, device=device)
+    for axis, grid in enumerate(grids):
+        x[axis] = grid
+    return x
+
+
+class _Grid:
+    """What `mgrid[…]` and `ogrid[…]` are: slices in, coordinates out; a complex step is a number of points."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self._name = name
+        self._sparse = sparse
+
+    def __repr__(self) -> str:
+        return f"<dlbridge.nd.{self._name}>"
+
+    @staticmethod
+    def _points(part: slice) -> ndarray:
+        from dlbridge.nd._ranges import arange, linspace
+
+        start = 0 if part.start is None else part.start
+        step = 1 if part.step is None else part.step
+        if isinstance(step, complex):
+            points: ndarray = linspace(start, part.stop, int(abs(step)))
+            return points
+        return arange(start, part.stop, step)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return self._points(key)
+        vectors = [self._points(part) for part in key]
+        dtype = _native.result_type(*[v.dtype for v in vectors])
+        n = len(vectors)
+        grids = [
+            v.astype(dtype, copy=False).reshape([-1 if a == axis else 1 for a in range(n)])
+            for axis, v in enumerate(vectors)
+        ]
+        if self._sparse:
+            return tuple(grids)
+        x = _native.empty((n, *(v.size for v in vectors)), dtype, device=one_device(vectors, self._name))
+        for axis, grid in enumerate(grids):
+            x[axis] = grid
+        return x
+
+
+mgrid = _Grid("mgrid", False)
+ogrid = _Grid("ogrid", True)
+
+
+def _fill_positions(n: int, m: int | None, k: int, lower: bool, device: DeviceLike) -> tuple[ndarray, ...]:
+    mask = tri(n, m, k if lower else k - 1, bool, device=device)
+    return _native.nonzero(mask if lower else ~mask)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
+    """The positions on and below the k-th diagonal of an (n, m) matrix, as two index arrays."""
+    return _fill_positions(n, m, k, True, device)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
+    """The positions on and above the k-th diagonal of an (n, m) matrix, as two index arrays."""
+    return _fill_positions(n, m, k, False, device)
+
+
+def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
+    """The positions of the main diagonal of an array of ndim axes of n, as index arrays."""
+    return (count_up(index(n), device),) * ndim
+
+
+def fill_diagonal(a: ndarray, val: ArrayLike) -> None:
+    """Writes `val` to the main diagonal of `a`, in place; of all axes, which then must be equally long, for more than
+    2."""
+    if not isinstance(a, ndarray) or a.ndim < 2:
+        raise ValueError("fill_diagonal(): a must be an ndarray of two or more dimensions")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError(
+            f"fill_diagonal(): the extents of shape {a.shape} differ; with over two axes they must be equal"
+        )
+    view = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
+    view[...] = val

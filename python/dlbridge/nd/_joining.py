@@ -1,0 +1,311 @@
+"""Several arrays as one, and one array repeated, extended or shortened."""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis, one_device
+from dlbridge.nd._dtypes import BY_NAME
+from dlbridge.nd._manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DTypeLike, Shape
+
+ndarray = _native.ndarray
+_INT64 = BY_NAME["int64"]
+
+
+def _operands(arrays: Sequence[ArrayLike], operation: str) -> list[ndarray]:
+    if isinstance(arrays, ndarray):
+        arrays = tuple(arrays)
+    operands = as_arrays(*arrays)
+    if not operands:
+        raise ValueError(f"{operation}(): no array; give at least one")
+    one_device(operands, operation)
+    return operands
+
+
+def concatenate(
+    arrays: Sequence[ArrayLike],
+    /,
+    axis: int | None = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> ndarray:
+    """The arrays one after the other along an axis; None joins them flattened.
+
+    The dtype is what theirs promote to, unless dtype or out says otherwise; casting: what may be cast to it. ValueError
+    for no array, other extents than along the axis that differ, or arrays on several devices. Source: Array API
+    2024.12.
+    """
+    operands = _operands(arrays, "concatenate")
+    if axis is None:
+        operands, axis = [a.ravel() for a in operands], 0
+    first = operands[0]
+    if first.ndim == 0:
+        raise ValueError("concatenate(): zero-dimensional arrays have no axis to join along. Use stack()")
+    axis = normalize_axis(axis, first.ndim, "concatenate")
+    for number, a in enumerate(operands):
+        if a.ndim != first.ndim or any(
+            n != m for position, (n, m) in enumerate(zip(a.shape, first.shape, strict=True)) if position != axis
+        ):
+            raise ValueError(
+                f"concatenate(): array {number} has shape {a.shape}, the first {first.shape}; they must be equal but "
+                f"for axis {axis}"
+            )
+    shape = list(first.shape)
+    shape[axis] = sum(a.shape[axis] for a in operands)
+    x = _destination(operands, tuple(shape), out, dtype, casting)
+    before: tuple[Any, ...] = (slice(None),) * axis
+    start = 0
+    for a in operands:
+        stop = start + a.shape[axis]
+        if a.size:
+            _native.copyto(x[(*before, slice(start, stop))], a)
+        start = stop
+    return x
+
+
+def _destination(
+    operands: list[ndarray], shape: tuple[int, ...], out: ndarray | None, dtype: DTypeLike | None, casting: str
+) -> ndarray:
+    from dlbridge.nd._dtypes import can_cast
+
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate(): out and dtype exclude each other: out has a dtype. Give one of them")
+    if out is None:
+        target = _native.result_type(*[a.dtype for a in operands]) if dtype is None else dtype
+        x: ndarray = _native.empty(shape, target, device=operands[0].device)
+    else:
+        x = out
+        if x.shape != shape:
+            raise ValueError(f"concatenate(): out has shape {x.shape}; the result has {shape}")
+    for a in operands:
+        if not can_cast(a.dtype, x.dtype, casting):
+            raise TypeError(f"concatenate(): {a.dtype} cannot be cast to {x.dtype} with casting={casting!r}")
+    return x
+
+
+concat = concatenate
+
+
+def stack(
+    arrays: Sequence[ArrayLike],
+    /,
+    axis: int = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> ndarray:
+    """The arrays, which have one shape, along a new axis at that position of the result. Source: Array API 2024.12."""
+    operands = _operands(arrays, "stack")
+    shapes = {a.shape for a in operands}
+    if len(shapes) > 1:
+        raise ValueError(f"stack(): the arrays have shapes {sorted(shapes)}; they must have one")
+    position = normalize_axis(axis, operands[0].ndim + 1, "stack")
+    return concatenate([expand_dims(a, position) for a in operands], position, out, dtype=dtype, casting=casting)
+
+
+def _many(tup: Sequence[ArrayLike], view: Any) -> list[ndarray]:
+    return [view(a) for a in _operands(tup, "stack")]
+
+
+def hstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
+    """concatenate() along axis 1, or along axis 0 of vectors."""
+    arrays = _many(tup, atleast_1d)
+    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+def vstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
+    """concatenate() along axis 0; vectors are rows."""
+    return concatenate(_many(tup, atleast_2d), 0, dtype=dtype, casting=casting)
+
+
+row_stack = vstack
+
+
+def dstack(tup: Sequence[ArrayLike]) -> ndarray:
+    """concatenate() along axis 2, of arrays that atleast_3d() made fit."""
+    return concatenate(_many(tup, atleast_3d), 2)
+
+
+def column_stack(tup: Sequence[ArrayLike]) -> ndarray:
+    """concatenate() along axis 1; vectors are columns."""
+    return concatenate(_many(tup, lambda a: a if a.ndim >= 2 else a.reshape((a.size, 1))), 1)
+
+
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> ndarray:
+    """concatenate() of two arrays, flattened by default."""
+    return concatenate((arr, values), axis)
+
+
+def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
+    """Each element repeated along an axis, of the flattened array by default.
+
+    repeats: one number for all, or one for each position (a sequence or an integer array; reading an array on a device
+    waits for it). ValueError for negative numbers or another length. Source: Array API 2024.12.
+    """
+    a = as_array(a)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = normalize_axis(axis, a.ndim, "repeat")
+    extent = a.shape[axis]
+    if isinstance(repeats, (list, tuple, ndarray)):
+        counts = as_array(repeats, a).astype(_INT64, copy=False).ravel()
+        if counts.size != 1:
+            return _native.take(a, _repeated_positions(counts, extent, axis), axis)
+        repeats = counts.item()
+    times = index(repeats)
+    if times < 0:
+        raise ValueError(f"repeat(): repeats {times} is negative; it is a number of times")
+    wide = expand_dims(a, axis + 1)
+    shape = (*a.shape[: axis + 1], times, *a.shape[axis + 1 :])
+    flat = (*a.shape[:axis], extent * times, *a.shape[axis + 1 :])
+    return _native.broadcast_to(wide, shape).reshape(flat, copy=True)
+
+
+def _repeated_positions(counts: ndarray, extent: int, axis: int) -> ndarray:
+    """Position i counts[i] times, for each i."""
+    if counts.size != extent:
+        raise ValueError(
+            f"repeat(): {counts.size} repeats for {extent} elements of axis {axis}; give one for each, or one for all"
+        )
+    if extent == 0:
+        return counts
+    if int(counts.min()) < 0:
+        raise ValueError(f"repeat(): repeats {int(counts.min())} is negative; it is a number of times")
+    ends = counts.cumsum()
+    positions = count_up(int(ends[-1]), counts.device)
+    return _native.searchsorted_flat(ends, positions, True)
+
+
+def tile(A: ArrayLike, reps: Any, /) -> ndarray:
+    """The whole array repeated `reps` times along each axis; a number counts for the last. Source: Array API
+    2024.12."""
+    a = as_array(A)
+    counts = tuple(index(r) for r in reps) if hasattr(reps, "__iter__") else (index(reps),)
+    if any(c < 0 for c in counts):
+        raise ValueError(f"tile(): reps {counts} has a negative number")
+    ndim = max(a.ndim, len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - a.ndim) + a.shape
+    between = a.reshape([part for n in shape for part in (1, n)])
+    wide = _native.broadcast_to(between, tuple(part for n, c in zip(shape, counts, strict=True) for part in (c, n)))
+    return wide.reshape(tuple(n * c for n, c in zip(shape, counts, strict=True)), copy=True)
+
+
+def resize(a: ArrayLike, new_shape: Shape) -> ndarray:
+    """The elements of `a`, over and over, in another shape; zeros where `a` has none."""
+    from dlbridge.nd._arguments import shape_of
+
+    a = as_array(a)
+    shape = shape_of(new_shape, "resize")
+    total = 1
+    for n in shape:
+        total *= n
+    if a.size == 0 or total == 0:
+        x = _native.empty(shape, a.dtype, device=a.device)
+        x.fill(0)
+        return x
+    return tile(a.ravel(), -(-total // a.size))[:total].reshape(shape)
+
+
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
+    """A copy without some positions of an axis (of the flattened array by default): an integer, a slice, a sequence.
+
+    IndexError for a position that there is not.
+    """
+    a = as_array(arr)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = normalize_axis(axis, a.ndim, "delete")
+    extent = a.shape[axis]
+    for item in obj if isinstance(obj, (list, tuple)) else () if isinstance(obj, (slice, ndarray)) else (obj,):
+        if not -extent <= index(item) < extent:
+            raise IndexError(f"delete(): index {item} is out of bounds for axis {axis} with size {extent}")
+    kept = _native.empty((extent,), "bool", device=a.device)
+    kept.fill(True)
+    kept[list(obj) if isinstance(obj, tuple) else obj] = False
+    return _native.take(a, _native.nonzero(kept)[0], axis)
+
+
+# --- pad ------------------------------------------------------------------------------------------------------------
+
+
+def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
+    """`value` as (before, after) of each axis: one number, one pair, or a pair or number an axis."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        return [(value, value)] * ndim
+    if not any(isinstance(item, (list, tuple)) for item in value):
+        if len(value) == 1:
+            return [(value[0], value[0])] * ndim
+        if len(value) == 2:
+            return [(value[0], value[1])] * ndim
+    else:
+        pairs = [tuple(item) * (2 if len(item) == 1 else 1) for item in value]
+        if len(pairs) in (1, ndim) and all(len(pair) == 2 for pair in pairs):
+            return [(pair[0], pair[1]) for pair in pairs * (ndim if len(pairs) == 1 else 1)]
+    raise ValueError(
+        f"pad(): {name} {value} fits no array of {ndim} dimensions; give a number, a pair, or a pair an axis"
+    )
+
+
+def _source_positions(mode: str, n: int, before: int, after: int) -> list[int]:
+    """For each position of a padded axis, the position of the axis that it repeats."""
+    wanted = range(-before, n + after)
+    if mode == "edge":
+        return [min(max(i, 0), n - 1) for i in wanted]
+    if mode == "wrap":
+        return [i % n for i in wanted]
+    if mode == "symmetric":
+        return [min(i % (2 * n), 2 * n - 1 - i % (2 * n)) for i in wanted]
+    period = max(2 * n - 2, 1)  # reflect: the edge itself is not repeated
+    return [min(i % period, (2 * n - 2) - i % period) if n > 1 else 0 for i in wanted]
+
+
+def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
+    """A copy with elements added before and after each axis.
+
+    pad_width: how many: a number, a pair (before, after), or a pair an axis. mode: "constant" (constant_values, given
+    in the same way), "edge", "reflect", "symmetric" or "wrap". ValueError for another mode, negative widths, or the
+    repetition of an axis without elements. Source: NumPy.
+    """
+    a = as_array(array)
+    widths = [(index(b), index(e)) for b, e in _pairs(pad_width, a.ndim, "pad_width")]
+    if any(w < 0 for pair in widths for w in pair):
+        raise ValueError(f"pad(): pad_width {pad_width} has a negative number")
+    if mode == "constant":
+        return _pad_constant(a, widths, _pairs(constant_values, a.ndim, "constant_values"))
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise ValueError(f"pad(): mode {mode!r} is unknown; give 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'")
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            if a.shape[axis] == 0:
+                raise ValueError(f"pad(): axis {axis} has no element to repeat. Use mode='constant'")
+            positions = _source_positions(mode, a.shape[axis], before, after)
+            a = _native.take(a, _native.array(positions, _INT64, device=a.device), axis)
+    return a if any(map(any, widths)) else a.copy()
+
+
+def _pad_constant(a: ndarray, widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> ndarray:
+    shape = tuple(before + n + after for n, (before, after) in zip(a.shape, widths, strict=True))
+    x = _native.empty(shape, a.dtype, device=a.device)
+    inner: tuple[Any, ...] = tuple(slice(before, before + n) for n, (before, _) in zip(a.shape, widths, strict=True))
+    x[inner] = a
+    for axis, ((before, after), (low, high)) in enumerate(zip(widths, values, strict=True)):
+        earlier, later = (slice(None),) * axis, inner[axis + 1 :]  # a later axis owns the corners, as in NumPy
+        if before:
+            x[(*earlier, slice(None, before), *later)] = low
+        if after:
+            x[(*earlier, slice(before + a.shape[axis], None), *later)] = high
+    return x

@@ -1,0 +1,305 @@
+"""Runs a Python function on stand-ins for arrays, and records the operations that it does on them.
+
+A `Traced` value names a node of the record. Each node carries a witness: a host array of one element, on which the very
+operation has been done, so that dtypes, dimensions and refusals are those of nd itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from dlbridge.nd import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SCALARS = (bool, int, float, complex)
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
+# What complex numbers are computed for in fused kernels.
+COMPLEX_OPERATIONS = frozenset(COMPARISONS | LOGICAL) | {
+    "positive", "negative", "absolute", "sign", "square", "reciprocal", "conjugate", "sqrt", "exp", "log", "sin", "cos",
+    "tan", "sinh", "cosh", "tanh", "logical_not", "isnan", "isinf", "isfinite", "add", "subtract", "multiply", "divide",
+    "power", "where",
+}  # fmt: skip
+NOT_FUSED = frozenset({"nextafter"})
+REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "mean", "count_nonzero"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One value. `operation` is a ufunc's name, a reduction's, "cast", "array", "scalar" or "constant"."""
+
+    number: int
+    operation: str
+    inputs: tuple[Node, ...]
+    dtype: str
+    witness: Any  # a host array of one element; a Python number for a scalar, whose dtype is its kind's
+    detail: Any = None  # of a reduction: its axes and keepdims; a constant's value; an argument's position
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.operation in REDUCTIONS
+
+    @property
+    def is_weak(self) -> bool:
+        """A Python scalar: it takes the dtype of what it meets."""
+        return isinstance(self.witness, _SCALARS)
+
+
+class Reduction(NamedTuple):
+    axis: tuple[int, ...] | None
+    keepdims: bool
+
+
+class CannotFuse(TypeError):
+    """The function does what cannot be recorded, or what no fused kernel can do."""
+
+
+def _refuse(what: str) -> NoReturn:
+    raise CannotFuse(
+        f"fuse(): {what} cannot be fused: the function runs once on stand-ins, to be recorded. Use element-by-element "
+        "operations (nd.where for a choice) and sum, prod, max, min, mean, any, all, or call it without fuse()"
+    )
+
+
+_SCALAR_NAMES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+class Trace:
+    """The record of one run."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.written: dict[int, Node] = {}  # argument's position: what the function has put in it
+
+    def _add(self, operation: str, inputs: tuple[Node, ...], witness: Any, detail: Any = None) -> Node:
+        weak = isinstance(witness, _SCALARS)
+        dtype = _SCALAR_NAMES[type(witness)] if weak else str(witness.dtype)
+        node = Node(len(self.nodes), operation, inputs, dtype, witness, detail)
+        self.nodes.append(node)
+        return node
+
+    def argument(self, position: int, dtype: str | None, ndim: int, kind: type | None, array: bool) -> Traced:
+        """A stand-in for an array of that dtype and ndim, a NumPy scalar, or a Python scalar of that kind."""
+        if kind is not None:
+            return Traced(self, self._add("scalar", (), kind(1), position), None)
+        witness = _native.empty((1,) * ndim, dtype, device="cpu")
+        witness.fill(1)
+        node = self._add("array" if array else "scalar", (), witness, position)
+        return Traced(self, node, position if array else None)
+
+    def node_of(self, value: Any) -> Node:
+        if isinstance(value, _Handle):
+            return value._node
+        if type(value) in _SCALARS:
+            return self._add("constant", (), value, value)
+        if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "shape", None) == ():
+            number = _native.array(value, device="cpu")
+            return self._add("constant", (), number, value.item())
+        return _refuse(f"a {type(value).__name__} made elsewhere")
+
+    def apply(self, name: str, values: Sequence[Any]) -> Node:
+        """Records a ufunc."""
+        inputs = tuple(self.node_of(value) for value in values)
+        for node in inputs:
+            if node.dtype.startswith("complex") and name not in COMPLEX_OPERATIONS:
+                _refuse(f"{name}() of complex numbers")
+        if name in NOT_FUSED:
+            _refuse(f"{name}()")
+        function = getattr(_native, name)
+        witness = function(*(node.witness for node in inputs))
+        if all(node.is_weak for node in inputs):
+            witness = witness.item()  # scalars among themselves stay scalars
+        return self._add(name, inputs, witness)
+
+    def cast(self, node: Node, dtype: Any) -> Node:
+        witness = _native.array(node.witness, dtype, device="cpu") if node.is_weak else node.witness.astype(dtype)
+        return self._add("cast", (node,), witness)
+
+    def reduce(self, name: str, node: Node, axis: Any, dtype: Any, keepdims: bool) -> Node:
+        if name == "count_nonzero":
+            node = self.apply("not_equal", [Traced(self, node, None), 0])
+            name = "sum"
+        if dtype is not None:
+            node = self.cast(node, dtype)
+        if node.dtype.startswith("complex") and name in ("max", "min"):
+            _refuse(f"{name}() of complex numbers")
+        if node.is_weak:
+            _refuse(f"{name}() of a scalar")
+        witness = getattr(node.witness, name)(axis=axis, keepdims=keepdims)
+        ndim = node.witness.ndim
+        axes = None if axis is None else tuple(k % ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
+        return self._add(name, (node,), witness, Reduction(axes, keepdims))
+
+
+class _Handle:
+    """What isinstance() finds a stand-in by: Traced itself claims to be an ndarray."""
+
+    __slots__ = ("_argument", "_node", "_trace")
+    _node: Node
+
+
+def _method(name: str, swapped: bool = False) -> Any:
+    def call(self: Traced, other: Any) -> Any:
+        values = (other, self) if swapped else (self, other)
+        return Traced(self._trace, self._trace.apply(name, values), None)
+
+    return call
+
+
+def _in_place(name: str) -> Any:
+    def call(self: Traced, other: Any) -> Any:
+        node = self._trace.apply(name, (self, other))
+        if not self._node.is_weak:  # nd itself says whether the result may be written there
+            operands = [n.witness for n in node.inputs]
+            getattr(_native, name)(*operands, out=self._node.witness.copy())
+        return self._write(node)
+
+    return call
+
+
+def _unary(name: str) -> Any:
+    def call(self: Traced) -> Any:
+        return Traced(self._trace, self._trace.apply(name, (self,)), None)
+
+    return call
+
+
+def _reduction(name: str) -> Any:
+    def call(self: Traced, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        if out is not None:
+            _refuse(f"{name}(out=)")
+        return Traced(self._trace, self._trace.reduce(name, self._node, axis, dtype, keepdims), None)
+
+    return call
+
+
+def _refused(what: str) -> Any:
+    def call(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        _refuse(what)
+
+    return call
+
+
+class Traced(_Handle):
+    """A stand-in for an array while a function is recorded: what is done to it is noted, not computed."""
+
+    __slots__ = ()
+
+    def __init__(self, trace: Trace, node: Node, argument: int | None) -> None:
+        self._trace, self._node, self._argument = trace, node, argument
+
+    # nd's own functions take it for an array; those of them that are made of others are then recorded piece by piece.
+    __class__ = property(lambda self: _native.ndarray)
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def dtype(self) -> Any:
+        return _native.result_type(self._node.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return 0 if self._node.is_weak else int(self._node.witness.ndim)
+
+    def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> Traced:
+        return Traced(self._trace, self._trace.cast(self._node, dtype), None)
+
+    def copy(self, order: str = "C") -> Traced:
+        return Traced(self._trace, self._trace.cast(self._node, self._node.dtype), None)
+
+    def conj(self) -> Traced:
+        return Traced(self._trace, self._trace.apply("conjugate", (self,)), None)
+
+    def clip(self, min: Any = None, max: Any = None) -> Traced:
+        node = self._node if min is None else self._trace.apply("maximum", (self, min))
+        low = Traced(self._trace, node, None)
+        return low if max is None else Traced(self._trace, self._trace.apply("minimum", (low, max)), None)
+
+    def _write(self, node: Node) -> Traced:
+        """x += y: the name means the new value, and an argument's array gets it at the end."""
+        if node.dtype != self._node.dtype and not self._node.is_weak:
+            node = self._trace.cast(node, self._node.dtype)
+        self._node = node
+        if self._argument is not None:
+            self._trace.written[self._argument] = node
+        return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        dtype = kwargs.pop("dtype", None)
+        if method != "__call__" or kwargs:
+            _refuse(
+                f"{ufunc.__name__}.{method}()" if method != "__call__" else f"{ufunc.__name__}({next(iter(kwargs))}=)"
+            )
+        name = _NAMES.get(ufunc.__name__, ufunc.__name__)
+        if type(getattr(_native, name, None)) is not _native.ufunc:
+            _refuse(f"{ufunc.__name__}()")
+        node = self._trace.apply(name, inputs)
+        if dtype is not None:
+            node = self._trace.cast(node, dtype)
+        target = out[0] if isinstance(out, tuple) else out
+        if target is None:
+            return Traced(self._trace, node, None)
+        if not isinstance(target, _Handle):
+            _refuse("an output made elsewhere")
+        written: Traced = target._write(node)  # type: ignore[attr-defined]
+        return written
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from dlbridge import nd
+
+        name = function.__name__
+        own = getattr(nd, name, None)
+        return own(*args, **kwargs) if own is not None else _refuse(f"{name}()")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _refuse(f"'.{name}'")
+
+    def __repr__(self) -> str:
+        return f"<stand-in for {self._node.dtype} in nd.fuse>"
+
+
+def _complete() -> None:
+    """Gives Traced its operators."""
+    for name, symbol in _OPERATORS.items():
+        setattr(Traced, f"__{symbol}__", _method(name))
+        setattr(Traced, f"__r{symbol}__", _method(name, swapped=True))
+        setattr(Traced, f"__i{symbol}__", _in_place(name))
+    for name, symbol in _COMPARISON_OPERATORS.items():
+        setattr(Traced, f"__{symbol}__", _method(name))
+    for name, symbol in _UNARY_OPERATORS.items():
+        setattr(Traced, f"__{symbol}__", _unary(name))
+    for name in REDUCTIONS:
+        setattr(Traced, name, _reduction(name))
+    for what, symbols in _REFUSED.items():
+        for symbol in symbols.split():
+            setattr(Traced, f"__{symbol}__", _refused(what))
+
+
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "power": "pow", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+    "left_shift": "lshift", "right_shift": "rshift",
+}  # fmt: skip
+_COMPARISON_OPERATORS = {
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+}  # fmt: skip
+_UNARY_OPERATORS = {"negative": "neg", "positive": "pos", "absolute": "abs", "invert": "invert"}
+_REFUSED = {
+    "a choice by an element's value": "bool",
+    "the value of an element": "int float index complex",
+    "len()": "len",
+    "iteration": "iter",
+    "indexing": "getitem setitem",
+    "a matrix product": "matmul rmatmul imatmul",
+    "conversion to NumPy": "array",
+}
+_complete()
+
+# NumPy's names of our operations.
+_NAMES = {"abs": "absolute", "true_divide": "divide", "mod": "remainder", "conj": "conjugate", "bitwise_not": "invert"}

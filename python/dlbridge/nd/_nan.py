@@ -1,0 +1,165 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, into
+from dlbridge.nd._dtypes import is_inexact, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, Axis, DTypeLike
+
+ndarray = _native.ndarray
+
+
+def _replaced(a: ndarray, value: Any) -> ndarray:
+    return _native.where(_native.isnan(a), value, a) if is_inexact(a) else a
+
+
+def nansum(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """sum() with NaN counted as 0."""
+    return _replaced(as_array(a), 0).sum(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+
+def nanprod(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """prod() with NaN counted as 1."""
+    return _replaced(as_array(a), 1).prod(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+
+def nancumsum(a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> ndarray:
+    """cumsum() with NaN counted as 0."""
+    return _replaced(as_array(a), 0).cumsum(axis=axis, dtype=dtype)
+
+
+def nancumprod(a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> ndarray:
+    """cumprod() with NaN counted as 1."""
+    return _replaced(as_array(a), 1).cumprod(axis=axis, dtype=dtype)
+
+
+def _extreme(a: ArrayLike, name: str, worst: float, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
+    a = as_array(a)
+    if not is_inexact(a):
+        return _native.reduce(name, a, axis, None, keepdims, out, 0.0)
+    missing = _native.isnan(a)
+    found = _native.reduce(name, _native.where(missing, worst, a), axis, None, keepdims, None, 0.0)
+    return into(out, _native.where(missing.all(axis=axis, keepdims=keepdims), float("nan"), found), f"nan{name}")
+
+
+def nanmax(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """max() of what is not NaN; NaN where there is nothing else."""
+    return _extreme(a, "max", float("-inf"), axis, out, keepdims)
+
+
+def nanmin(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """min() of what is not NaN; NaN where there is nothing else."""
+    return _extreme(a, "min", float("inf"), axis, out, keepdims)
+
+
+def _arg_extreme(a: ArrayLike, name: str, worst: float, axis: int | None, keepdims: bool) -> ndarray:
+    a = as_array(a)
+    if not is_inexact(a):
+        return _native.reduce(name, a, axis, None, keepdims, None, 0.0)
+    missing = _native.isnan(a)
+    if bool(missing.all(axis=axis).any()):
+        raise ValueError(f"nan{name}(): there is a slice of nothing but NaN along axis {axis}, without an extreme")
+    # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
+    best = _native.reduce(name[3:], _native.where(missing, worst, a), axis, None, True, None, 0.0)
+    candidates = ~missing & (a == best)
+    return _native.reduce("argmax", candidates, axis, None, keepdims, None, 0.0)
+
+
+def nanargmax(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """argmax() of what is not NaN; ValueError where there is nothing else, which is waited for."""
+    return _arg_extreme(a, "argmax", float("-inf"), axis, keepdims)
+
+
+def nanargmin(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """argmin() of what is not NaN; ValueError where there is nothing else, which is waited for."""
+    return _arg_extreme(a, "argmin", float("inf"), axis, keepdims)
+
+
+def _counts(a: ndarray, axis: Axis, dtype: Any) -> ndarray:
+    present: ndarray = ~_native.isnan(a)
+    return present.sum(axis=axis, keepdims=True).astype(dtype)
+
+
+def _shaped(result: ndarray, a: ndarray, axis: Axis, keepdims: bool) -> ndarray:
+    if keepdims:
+        return result
+    return result.reshape(()) if axis is None else result.squeeze(axis)
+
+
+def nanmean(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """mean() of what is not NaN; NaN where there is nothing else."""
+    a = as_array(a)
+    if not is_inexact(a):
+        return a.mean(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+    total = _replaced(a, 0).sum(axis=axis, dtype=dtype, keepdims=True)
+    return into(out, _shaped(total / _counts(a, axis, _real_of(total)), a, axis, keepdims), "nanmean")
+
+
+def _real_of(x: ndarray) -> Any:
+    from dlbridge.nd._dtypes import real_dtype
+
+    return real_dtype(x.dtype)
+
+
+def nanvar(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> ndarray:
+    """var() of what is not NaN; NaN where no more than ddof elements are left."""
+    a = as_array(a)
+    if not is_inexact(a):
+        return a.var(axis=axis, dtype=dtype, out=out, correction=ddof, keepdims=keepdims)
+    if dtype is not None:
+        a = a.astype(dtype, copy=False)
+    centre = nanmean(a, axis, keepdims=True)
+    distance = _replaced(a - centre, 0)
+    squares = _native.square(distance) if kind_of(a.dtype) != "c" else _native.square(_native.absolute(distance))
+    total = squares.sum(axis=axis, keepdims=True)
+    freedom = _counts(a, axis, total.dtype) - ddof
+    result = _native.where(freedom > 0, total / freedom, float("nan"))
+    return into(out, _shaped(result, a, axis, keepdims), "nanvar")
+
+
+def nanstd(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> ndarray:
+    """std() of what is not NaN; NaN where no more than ddof elements are left."""
+    return into(out, _native.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims)), "nanstd")

@@ -1,0 +1,41 @@
+"""Pickling: the bytes travel through the host, out of band with protocol 5 (PEP 574); the device is remembered."""
+
+from __future__ import annotations
+
+import pickle
+
+from dlbridge import _core
+from dlbridge.nd import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ndarray = _native.ndarray
+
+
+def reduce_ex(x: ndarray, protocol: int) -> Any:
+    """`ndarray.__reduce_ex__`: the bytes, dtype, shape and device."""
+    dense = x if x._flags[0] else x.copy("C")
+    host = dense if isinstance(dense, _native.HostArray) else _native.to_device(dense, "cpu")
+    octets = host.reshape(-1).view("uint8") if host.size else b""
+    payload: Any = pickle.PickleBuffer(octets) if protocol >= 5 else bytes(memoryview(octets))  # type: ignore[arg-type]
+    return rebuild, (payload, str(x.dtype), x.shape, str(x.device))
+
+
+def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], device: str) -> ndarray:
+    """The array of a pickle, in memory of its own. ValueError where the device is not there."""
+    size = 1
+    for extent in shape:
+        size *= extent
+    if size == 0:
+        return _native.empty(shape, dtype, device=device)
+    octets = _core.asdlpack(memoryview(payload).cast("B"))
+    try:
+        tensor = _core.reinterpret(octets, dtype=dtype, shape=shape)
+    except (_core.DataError, _core.ExchangeError) as error:
+        raise _core.DataError(
+            f"pickle: {octets.nbytes} bytes were stored for a {dtype} array of shape {shape}: {error}. The pickle is "
+            "damaged, or its out-of-band buffers are in another order"
+        ) from error
+    return _native.array(tensor, device=device)

@@ -1,0 +1,181 @@
+"""Where elements are: extremes, sorts, positions of what is true, places in sorted arrays."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, as_arrays, normalize_axis
+from dlbridge.nd._dtypes import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike
+
+ndarray = _native.ndarray
+_INT64 = BY_NAME["int64"]
+
+
+def argmax(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
+    """The position of the largest element along an axis (of the flattened array by default), the first of equal ones;
+    NaN counts as the largest. ValueError over no element. Source: Array API 2024.12.
+    """
+    return as_array(a).argmax(axis=axis, out=out, keepdims=keepdims)
+
+
+def argmin(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
+    """The position of the smallest element along an axis (of the flattened array by default), the first of equal ones;
+    NaN counts as the smallest. ValueError over no element. Source: Array API 2024.12.
+    """
+    return as_array(a).argmin(axis=axis, out=out, keepdims=keepdims)
+
+
+def _flat_axis(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, int]:
+    if axis is None:
+        return a.ravel(), 0
+    return a, normalize_axis(axis, a.ndim, operation)
+
+
+def _is_stable(kind: str | None, stable: bool | None, operation: str) -> bool:
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise ValueError(f"{operation}(): kind {kind!r} is unknown; give 'stable' or leave it out")
+    return bool(stable) or kind in ("mergesort", "stable")
+
+
+def sort(
+    a: ArrayLike,
+    /,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = None,
+) -> ndarray:
+    """A sorted copy along an axis (None: flattened). NaN comes last, complex numbers are ordered lexicographically.
+
+    kind has no effect but that "stable" is stable=True, which keeps equal elements in their order.
+    Source: Array API 2024.12.
+    """
+    is_stable = _is_stable(kind, stable, "sort")
+    a, axis = _flat_axis(as_array(a), axis, "sort")
+    return _native.sort(a, axis, descending, is_stable)
+
+
+def argsort(
+    a: ArrayLike, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+) -> ndarray:
+    """The positions, as int64, in the order in which sort() takes the elements. Always stable, as the Array API wants.
+
+    Source: Array API 2024.12.
+    """
+    _is_stable(kind, stable, "argsort")
+    a, axis = _flat_axis(as_array(a), axis, "argsort")
+    return _native.argsort(a, axis, descending, True)
+
+
+def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
+    """The positions that sort by several keys along an axis, the last one first in importance."""
+    from dlbridge.nd._indexing import take_along_axis
+
+    rows = as_arrays(*keys)
+    if not rows:
+        raise TypeError("lexsort(): no key; give at least one")
+    axis = normalize_axis(axis, rows[0].ndim, "lexsort")
+    order = _native.argsort(rows[0], axis, False, True)
+    for row in rows[1:]:
+        order = take_along_axis(order, _native.argsort(take_along_axis(row, order, axis), axis, False, True), axis)
+    return order
+
+
+def _check_kth(kth: Any, extent: int, operation: str) -> None:
+    for k in kth if isinstance(kth, (list, tuple)) else (kth,):
+        normalize_axis(k, extent, operation) if extent else None
+
+
+def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:
+    """A copy in which the kth element stands where it would in a sorted one, none before it larger: sorted, here."""
+    a, axis = _flat_axis(as_array(a), axis, "partition")
+    _check_kth(kth, a.shape[axis], "partition")
+    return _native.sort(a, axis, False, False)
+
+
+def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:
+    """The positions in the order in which partition() takes the elements."""
+    a, axis = _flat_axis(as_array(a), axis, "argpartition")
+    _check_kth(kth, a.shape[axis], "argpartition")
+    return _native.argsort(a, axis, False, True)
+
+
+def nonzero(a: ArrayLike, /) -> tuple[ndarray, ...]:
+    """The positions of the elements that are not zero, one int64 array an axis, in C order. Waits for their number.
+
+    ValueError for zero dimensions. Source: Array API 2024.12.
+    """
+    a = as_array(a)
+    if a.ndim == 0:
+        raise ValueError("nonzero(): the array has no dimension. Use atleast_1d(a)")
+    return a.nonzero()
+
+
+def flatnonzero(a: ArrayLike) -> ndarray:
+    """The positions in the flattened array of the elements that are not zero."""
+    return as_array(a).ravel().nonzero()[0]
+
+
+def argwhere(a: ArrayLike) -> ndarray:
+    """The positions of the elements that are not zero, one row each."""
+    from dlbridge.nd._joining import stack
+
+    a = as_array(a)
+    if a.ndim == 0:
+        return _native.empty((int(bool(a)), 0), _INT64, device=a.device)
+    return stack(a.nonzero(), 1)
+
+
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /) -> Any:
+    """Elements of `x` where the condition is true, of `y` elsewhere; with the condition alone, nonzero(condition).
+
+    The three broadcast; Python scalars take the dtype of the other. Source: Array API 2024.12.
+    """
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("where(): give both x and y, or neither")
+    return _native.where(condition, x, y)
+
+
+def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
+    """The positions, as int64, at which the values `v` go into the sorted vector `a` so that it stays sorted.
+
+    side: "left" in front of equal elements, "right" behind them. sorter: positions that sort `a`. ValueError for
+    another side or an `a` that is no vector. Source: Array API 2024.12.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted(): side is {side!r}; give 'left' or 'right'")
+    ordered, values = as_arrays(a, v)
+    if ordered.ndim != 1:
+        raise ValueError(f"searchsorted(): a has {ordered.ndim} dimensions; give a sorted vector")
+    if sorter is not None:
+        ordered = _native.take(ordered, as_array(sorter, ordered), 0)
+    dtype = _native.result_type(ordered.dtype, values.dtype)
+    flat = values.astype(dtype, copy=False).ravel()
+    return _native.searchsorted_flat(ordered.astype(dtype, copy=False), flat, side == "right").reshape(values.shape)
+
+
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
+    """The bin of each value: i where bins[i-1] <= x < bins[i] (right: bins[i-1] < x <= bins[i]); bins may decrease."""
+    values, edges = as_arrays(x, bins)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize(): bins has {edges.ndim} dimensions; give a vector of edges")
+    if edges.size > 1 and bool((edges[1:] < edges[:-1]).any()):
+        if bool((edges[1:] > edges[:-1]).any()):
+            raise ValueError("digitize(): bins neither increase nor decrease throughout")
+        return edges.size - searchsorted(edges[::-1], values, "right" if right else "left")
+    return searchsorted(edges, values, "left" if right else "right")
+
+
+def extract(condition: ArrayLike, arr: ArrayLike) -> ndarray:
+    """The elements of the flattened array where the flattened condition is true."""
+    condition, arr = as_arrays(condition, arr)
+    return arr.ravel()[condition.ravel().astype("bool", copy=False)]

@@ -1,0 +1,171 @@
+"""Arrays as sets: unique elements and what two have in common. All by sorting, on the device."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, as_arrays
+from dlbridge.nd._dtypes import BY_NAME, is_inexact
+from dlbridge.nd._joining import concatenate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+
+    from dlbridge.nd._arguments import ArrayLike
+else:
+    from collections import namedtuple
+
+ndarray = _native.ndarray
+_INT64 = BY_NAME["int64"]
+
+if TYPE_CHECKING:
+
+    class UniqueAllResult(NamedTuple):
+        values: ndarray
+        indices: ndarray
+        inverse_indices: ndarray
+        counts: ndarray
+
+    class UniqueCountsResult(NamedTuple):
+        values: ndarray
+        counts: ndarray
+
+    class UniqueInverseResult(NamedTuple):
+        values: ndarray
+        inverse_indices: ndarray
+
+else:
+    UniqueAllResult = namedtuple("UniqueAllResult", "values indices inverse_indices counts")
+    UniqueCountsResult = namedtuple("UniqueCountsResult", "values counts")
+    UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices")
+
+
+def _differs_from_before(ordered: ndarray, equal_nan: bool) -> ndarray:
+    """Where a sorted vector begins a run of equal elements."""
+    starts = _native.empty(ordered.shape, "bool", device=ordered.device)
+    starts.fill(True)
+    if ordered.size > 1:
+        new = ordered[1:] != ordered[:-1]
+        if equal_nan and is_inexact(ordered):
+            new &= ~(_native.isnan(ordered[1:]) & _native.isnan(ordered[:-1]))
+        starts[1:] = new
+    return starts
+
+
+def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+    """values, first positions, inverse (flat) and counts of the unique elements."""
+    flat = x.ravel()
+    order = _native.argsort(flat, 0, False, True) if flat.size else _native.empty((0,), _INT64, device=x.device)
+    ordered = _native.take(flat, order, 0)
+    starts = _differs_from_before(ordered, equal_nan)
+    begin = _native.nonzero(starts)[0]
+    inverse = _native.empty(flat.shape, _INT64, device=x.device)
+    if flat.size:
+        inverse[order] = starts.cumsum(dtype=_INT64) - 1
+    ends = concatenate([begin[1:], _native.array([flat.size], _INT64, device=x.device)])[: begin.size]
+    return _native.take(ordered, begin, 0), _native.take(order, begin, 0), inverse, ends - begin
+
+
+def _values(x: ndarray, equal_nan: bool) -> ndarray:
+    flat = x.ravel()
+    ordered = _native.sort(flat, 0, False, False) if flat.size else flat
+    return ordered[_differs_from_before(ordered, equal_nan)]
+
+
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """The unique elements of the flattened array, sorted; their number is waited for.
+
+    Also, if asked for, their first positions, the positions in the result that rebuild `ar`, and how often each
+    occurs, as a tuple. equal_nan: whether NaNs are one element. Source: NumPy.
+    """
+    a = as_array(ar)
+    if not (return_index or return_inverse or return_counts):
+        return _values(a, equal_nan)
+    values, first, inverse, counts = _grouped(a, equal_nan)
+    parts = ((return_index, first), (return_inverse, inverse.reshape(a.shape)), (return_counts, counts))
+    return (values, *(part for wanted, part in parts if wanted))
+
+
+def unique_all(x: ArrayLike, /) -> UniqueAllResult:
+    """(values, indices, inverse_indices, counts) of the unique elements; each NaN is one. Source: Array API 2024.12."""
+    x = as_array(x)
+    values, first, inverse, counts = _grouped(x, False)
+    return UniqueAllResult(values, first, inverse.reshape(x.shape), counts)
+
+
+def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
+    """(values, counts) of the unique elements; each NaN is one. Source: Array API 2024.12."""
+    values, _, _, counts = _grouped(as_array(x), False)
+    return UniqueCountsResult(values, counts)
+
+
+def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
+    """(values, inverse_indices) of the unique elements; each NaN is one. Source: Array API 2024.12."""
+    x = as_array(x)
+    values, _, inverse, _ = _grouped(x, False)
+    return UniqueInverseResult(values, inverse.reshape(x.shape))
+
+
+def unique_values(x: ArrayLike, /) -> ndarray:
+    """The unique elements, sorted; each NaN is one. Source: Array API 2024.12."""
+    return _values(as_array(x), False)
+
+
+def isin(element: ArrayLike, test_elements: ArrayLike, *, invert: bool = False) -> ndarray:
+    """For each element whether it is among the test elements; invert: whether it is not."""
+    element, test = as_arrays(element, test_elements)
+    dtype = _native.result_type(element.dtype, test.dtype)
+    if test.size == 0:
+        found = _native.empty(element.shape, "bool", device=element.device)
+        found.fill(False)
+    else:
+        flat = element.astype(dtype, copy=False).ravel()
+        ordered = _native.sort(test.astype(dtype, copy=False).ravel(), 0, False, False)
+        place = _native.searchsorted_flat(ordered, flat, False)
+        place = _native.minimum(place, ordered.size - 1)  # behind the last one: compared with it, and found unequal
+        found = (_native.take(ordered, place, 0) == flat).reshape(element.shape)
+    return ~found if invert else found
+
+
+def _both(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool) -> tuple[ndarray, ndarray]:
+    a, b = as_arrays(ar1, ar2)
+    dtype = _native.result_type(a.dtype, b.dtype)
+    a, b = (x.astype(dtype, copy=False).ravel() for x in (a, b))
+    return (a, b) if assume_unique else (_values(a, True), _values(b, True))
+
+
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
+    """The sorted unique elements that both arrays have."""
+    joined = concatenate(_both(ar1, ar2, assume_unique))
+    ordered = _native.sort(joined, 0, False, False) if joined.size else joined
+    return ordered[:-1][ordered[1:] == ordered[:-1]]
+
+
+def union1d(ar1: ArrayLike, ar2: ArrayLike) -> ndarray:
+    """The sorted unique elements that either array has."""
+    return _values(concatenate(_both(ar1, ar2, True)), True)
+
+
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
+    """The sorted unique elements of the first array that the second has not."""
+    first, second = as_arrays(ar1, ar2)
+    a = first.ravel() if assume_unique else _values(first, True)
+    return a[isin(a, second, invert=True)]
+
+
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
+    """The sorted unique elements that one of the arrays has, but not both."""
+    joined = concatenate(_both(ar1, ar2, assume_unique))
+    ordered = _native.sort(joined, 0, False, False) if joined.size else joined
+    single = _differs_from_before(ordered, True)
+    last = _native.empty(single.shape, "bool", device=single.device)
+    last.fill(True)
+    last[:-1] = single[1:]
+    return ordered[single & last]

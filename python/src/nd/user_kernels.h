@@ -1,0 +1,16 @@
+// User kernels in Python: what dlbridge.nd._kernels builds RawKernel, RawModule, ElementwiseKernel, ReductionKernel and
+// fuse() from.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+void init_user_kernels(pybind11::module_ m);
+
+namespace dlbridge::py::nd {
+
+// The base types of RawKernel and of ElementwiseKernel; false with a Python error set.
+bool init_kernel_launcher(PyObject* module);
+bool init_elementwise_launcher(PyObject* module);
+bool init_kernel_keys(PyObject* module);  // functions for their tables
+
+}  // namespace dlbridge::py::nd
