@@ -27,7 +27,7 @@ struct stream;
 struct context { int device, primary; struct stream* legacy; struct stream* per_thread; };
 
 typedef struct operation {
-  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_FREE } kind;
+  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_FREE, OP_CALL } kind;
   char* to;
   const char* from;
   void* staged; /* pageable source, taken at the call */
@@ -35,13 +35,18 @@ typedef struct operation {
   int value;
   struct stream* other; /* OP_WAIT: until `other` has done `until` operations */
   uint64_t until;
+  void (*call)(void*); /* OP_CALL: with `to` */
   struct operation* next;
 } operation;
+
+struct graph { operation* head; int count; };
 
 struct stream {
   struct context* context;
   char name[24];
   int alive, blocking, capturing;
+  int priority;
+  struct graph* graph; /* of a capture begun through the driver: takes the operations */
   uint64_t capture_id, queued, done;
   operation *head, *tail;
 };
@@ -175,6 +180,11 @@ static void run_operation(operation* op) {
     case OP_FILL: memset(op->to, op->value, op->bytes); break;
     case OP_WAIT: run_until(op->other, op->until); break;
     case OP_FREE: drop_block(op->to); break;
+    case OP_CALL: /* a host function may want a lock that a caller of ours holds */
+      pthread_mutex_unlock(&lock);
+      op->call(op->to);
+      pthread_mutex_lock(&lock);
+      break;
   }
 }
 
@@ -198,6 +208,13 @@ static CUresult enqueue(struct stream* stream, operation op) {
   operation* kept = malloc(sizeof *kept);
   if (kept == NULL) return OUT_OF_MEMORY;
   *kept = op;
+  if (stream->graph != NULL) {
+    operation** end = &stream->graph->head;
+    while (*end != NULL) end = &(*end)->next;
+    *end = kept;
+    ++stream->graph->count;
+    return OK;
+  }
   if (stream->tail != NULL) stream->tail->next = kept;
   else stream->head = kept;
   stream->tail = kept;
@@ -257,7 +274,12 @@ EXPORT CUresult cuDeviceGetCount(int* count) { *count = device_count(); return O
 
 EXPORT CUresult cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (device < 0 || device >= device_count()) return INVALID_DEVICE;
-  *value = attribute == 115 && getenv("FAKE_CUDA_NO_POOLS") == NULL; /* MEMORY_POOLS_SUPPORTED */
+  switch (attribute) {
+    case 115: *value = getenv("FAKE_CUDA_NO_POOLS") == NULL; break; /* MEMORY_POOLS_SUPPORTED */
+    case 75: *value = 9; break;                                     /* COMPUTE_CAPABILITY_MAJOR */
+    case 83: *value = 1; break;                                     /* MANAGED_MEMORY */
+    default: *value = 0;
+  }
   return OK;
 }
 
@@ -628,3 +650,5 @@ EXPORT int fake_cuda_select_device(int device) { /* as cudaSetDevice: replaces t
   pthread_mutex_unlock(&lock);
   return 0;
 }
+
+#include "fake_libcuda_runtime.h"

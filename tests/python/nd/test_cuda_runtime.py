@@ -1,0 +1,205 @@
+"""dlbridge.nd.cuda on any machine: what works with no GPU, what is left at exit; and, marked gpu, the real driver.
+
+The rest, on a driver of ours, is in tests/cuda/fake_cases_nd_*.py."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dlbridge import nd
+from dlbridge.nd import cuda
+from lifecycle_support import compile_shared
+
+without_gpu = pytest.mark.skipif(cuda.is_available(), reason="a GPU is here")
+
+
+@without_gpu
+def test_without_a_driver_everything_says_why():
+    assert cuda.device_count() == cuda.runtime.getDeviceCount() == 0
+    assert cuda.runtime.unavailable_reason()
+    assert (cuda.Stream.null.ptr, cuda.Stream.ptds.ptr) == (0, 2)
+    for call in (
+        cuda.Device,
+        lambda: cuda.Device(0),
+        cuda.Stream,
+        cuda.Event,
+        cuda.get_current_stream,
+        cuda.Stream.null.synchronize,
+        lambda: cuda.Stream.null.__enter__(),
+        lambda: cuda.alloc(10),
+        lambda: cuda.UnownedMemory(4096, 10, None),
+        lambda: cuda.alloc_pinned_memory(10),
+        cuda.get_default_memory_pool().used_bytes,
+        lambda: cuda.get_default_memory_pool().set_limit(10),
+        cuda.MemoryAsyncPool().used_bytes,
+        lambda: cuda.enable_peer_access(0, 1),
+        lambda: cuda.benchmark(len, ([],), n_repeat=1),
+    ):
+        with pytest.raises(RuntimeError, match="CUDA is not available"):
+            call()
+
+
+@without_gpu
+def test_allocators_can_be_set_before_there_is_a_device():
+    allocator = cuda.PythonFunctionAllocator(lambda size, device: 0, lambda pointer, device: None)
+    with cuda.using_allocator(allocator):
+        assert cuda.get_allocator() is allocator
+        assert nd.zeros(3, device="cpu").tolist() == [0, 0, 0]
+    assert cuda.get_allocator() == cuda.get_default_memory_pool().malloc
+
+
+def test_modules_are_found_without_numpy_or_a_framework():
+    code = (
+        "import sys\nfrom dlbridge.nd import cuda\n"
+        "assert not {'numpy', 'torch', 'cupy', 'rmm'} & set(sys.modules), sorted(sys.modules)\n"
+        "assert sorted(set(cuda.__all__) - set(dir(cuda))) == []\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LEFT_OVERS = """
+import atexit
+from dlbridge import nd
+from dlbridge.nd import cuda
+stream = cuda.Stream(non_blocking=True)
+event, graph = stream.record(), None
+held = [cuda.alloc(1000), cuda.MemoryPool(), cuda.alloc_pinned_memory(10)]
+held.append(nd.ndarray(10, "uint8", memptr=cuda.alloc(10)))
+cuda.set_allocator(cuda.PythonFunctionAllocator(lambda size, device: cuda.UnownedMemory, print))
+stream.use()
+held.append(held)
+class Late:
+    def __init__(self): self.held, self.stream = held, stream
+    def __del__(self): self.held[0].memset_async
+late = Late()
+late.cycle = late
+atexit.register(lambda: held[0].ptr)
+"""
+
+
+def test_exit_with_live_memory_and_streams_is_silent(fake_driver_path):
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", LEFT_OVERS],
+        env=fake_driver_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture(scope="module")
+def fake_driver_path(tmp_path_factory):
+    """The environment of a process whose driver is tests/cuda/fake_libcuda.c."""
+    folder = tmp_path_factory.mktemp("fake_cuda")
+    compile_shared(Path(__file__).resolve().parents[2] / "cuda" / "fake_libcuda.c", folder, "libcuda.so.1")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
+    return {**os.environ, "LD_LIBRARY_PATH": path}
+
+
+# ---- the real driver
+
+
+@pytest.mark.gpu
+def test_large_pageable_copies_arrive_both_ways():
+    size = (9 << 20) + 12345
+    source = bytes(range(256)) * (size // 256 + 1)
+    pointer = cuda.alloc(size)
+    for stream in (cuda.Stream.null, cuda.Stream(non_blocking=True)):
+        pointer.memset_async(0, size, stream)
+        pointer.copy_from_host_async(_address(source), size, stream)
+        back = bytearray(size)
+        pointer.copy_to_host_async(ctypes.addressof((ctypes.c_char * size).from_buffer(back)), size, stream)
+        assert back == source[:size]
+
+
+@pytest.mark.gpu
+def test_memory_crosses_streams_behind_events():
+    size = 64 << 20
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    host = bytearray(size)
+    address = ctypes.addressof((ctypes.c_char * size).from_buffer(host))
+    for turn in range(20):
+        with first:
+            one = cuda.alloc(size)
+            for value in range(8):
+                one.memset_async(value, size)
+            where = one.ptr
+            del one
+        with second:
+            two = cuda.alloc(size)
+            assert two.ptr == where or turn == 0
+            two.memset_async(100 + turn, size)
+            two.copy_to_host(address, size)
+            assert host.count(bytes([100 + turn])) == size
+            del two
+
+
+@pytest.mark.gpu
+def test_a_graph_replays_and_gives_its_memory_back():
+    pool = cuda.MemoryPool()
+    stream = cuda.Stream(non_blocking=True)
+    host = bytearray(1024)
+    with cuda.using_allocator(pool.malloc), stream:
+        out = cuda.alloc(1024)
+        stream.begin_capture()
+        inner = cuda.alloc(1024)
+        inner.memset_async(42, 1024)
+        out.copy_from_device_async(inner, 1024)
+        graph = stream.end_capture()
+        del inner
+        for _ in range(3):
+            out.memset_async(0, 1024)
+            graph.launch()
+            out.copy_to_host(ctypes.addressof((ctypes.c_char * 1024).from_buffer(host)), 1024)
+            assert host == bytes([42]) * 1024
+        del graph, out
+    gc.collect()
+    pool.free_all_blocks()
+    assert pool.total_bytes() == 0
+
+
+@pytest.mark.gpu
+def test_out_of_memory_has_figures_and_everything_works_again():
+    free, total = cuda.Device().mem_info
+    with pytest.raises(MemoryError, match=rf"of {total} bytes free"):
+        cuda.alloc(total * 2)
+    assert cuda.alloc(min(free, 1 << 30) // 2).ptr
+    cuda.get_default_memory_pool().free_all_blocks()
+
+
+@pytest.mark.gpu
+def test_torchs_allocator_serves_arrays():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    before = torch.cuda.memory_allocated()
+    cuda.use_torch_allocator()
+    try:
+        pointer = cuda.alloc(4 << 20)
+        assert torch.cuda.memory_allocated() - before == 4 << 20
+        side = torch.cuda.Stream()
+        with cuda.ExternalStream(side.cuda_stream):
+            other = cuda.alloc(4 << 20)
+            other.memset_async(3, 4 << 20)
+        pointer.copy_from_device(other, 4 << 20)
+        back = bytearray(16)
+        pointer.copy_to_host(ctypes.addressof((ctypes.c_char * 16).from_buffer(back)), 16)
+        assert back == bytes([3] * 16)
+        del pointer, other
+        gc.collect()
+        assert torch.cuda.memory_allocated() == before
+        with pytest.raises(MemoryError, match="OutOfMemoryError"):
+            cuda.alloc(1 << 45)
+    finally:
+        cuda.reset_allocator()
+
+
+def _address(data: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0

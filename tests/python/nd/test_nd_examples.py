@@ -1,0 +1,56 @@
+"""The scripts in examples/ run: every snippet of every seed, or it is skipped by name."""
+
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+from dlbridge import nd
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
+# Snippets that need nothing but NumPy: these must run everywhere.
+ALWAYS = {
+    "seed_000": {"NumPy: __array_ufunc__ and __array_function__", "DLPack: to a capsule and back"},
+    "seed_001": {"DLPack: a capsule given to from_dlpack()", "Device memory: the pointer of an array"},
+    "seed_002": set(),
+    "seed_003": {"dlpack.tests.run()"},
+    "seed_004": {
+        "basics of ndarray: the norm on both sides",
+        "data transfer: to the current device",
+        "data transfer: an uninitialised array",
+        "data transfer: to the host",
+        "agnostic code: softplus of either array",
+        "agnostic code: both sides in one expression",
+    },
+}
+
+
+def load(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.script
+
+
+@pytest.mark.parametrize("name", sorted(ALWAYS))
+def test_seed(name, monkeypatch, capfd):
+    before = {key: sys.modules.get(key) for key in ("dlpack", "dlpack.tests")}
+    try:
+        outcomes = load(name, monkeypatch).run()
+    finally:
+        for key, module in before.items():
+            if module is None:
+                sys.modules.pop(key, None)
+            else:
+                sys.modules[key] = module
+    failed = [snippet for snippet, outcome in outcomes.items() if outcome.startswith("FAILED")]
+    assert failed == [], capfd.readouterr().err
+    assert {snippet for snippet in ALWAYS[name] if outcomes[snippet] != "ok"} == set()
+    if nd.cuda.is_available():
+        lacking = [outcome for outcome in outcomes.values() if "needs 1 CUDA device" in outcome]
+        assert lacking == []
+
+
+def test_every_seed_has_its_script():
+    assert {path.stem for path in EXAMPLES.glob("seed_*.py")} == set(ALWAYS)

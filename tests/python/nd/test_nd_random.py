@@ -1,0 +1,161 @@
+"""Random arrays: reproducible, the same on every device, and distributed as they say."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from dlbridge import nd
+
+DRAWS = {
+    "random": lambda g, n: g.random(n),
+    "random32": lambda g, n: g.random(n, "float32"),
+    "normal": lambda g, n: g.normal(2.0, 3.0, n),
+    "standard_normal16": lambda g, n: g.standard_normal(n, "float16"),
+    "integers": lambda g, n: g.integers(-7, 9, n),
+    "integers8": lambda g, n: g.integers(0, 256, n, "uint8"),
+    "integers64": lambda g, n: g.integers(0, 2**64 - 1, n, "uint64", endpoint=True),
+    "exponential": lambda g, n: g.exponential(2.0, n),
+    "permutation": lambda g, n: g.permutation(n),
+    "choice": lambda g, n: g.choice(5, n, p=[0.1, 0.2, 0.3, 0.4, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_seed_gives_the_same_numbers(name, device):
+    draw = DRAWS[name]
+    generator = nd.random.default_rng(42, device=device)
+    first, second = draw(generator, 1001), draw(generator, 1001)
+    again = nd.random.default_rng(42, device=device)
+    assert nd.array_equal(draw(again, 1001), first) and nd.array_equal(draw(again, 1001), second)
+    assert not nd.array_equal(first, second)
+    assert not nd.array_equal(draw(nd.random.default_rng(43, device=device), 1001), first)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", DRAWS)
+def test_host_and_device_give_the_same_numbers(name):
+    one = nd.asnumpy(DRAWS[name](nd.random.default_rng(7, device="cuda"), 5003))
+    other = nd.asnumpy(DRAWS[name](nd.random.default_rng(7, device="cpu"), 5003))
+    if one.dtype.kind == "f":  # logarithms and roots of the two libraries differ in the last places
+        np.testing.assert_allclose(one, other, rtol=4e-3 if one.dtype == np.float16 else 1e-4, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(one, other)
+
+
+def test_distributions(device):
+    """Means and variances of 40,000 numbers within six standard errors of what they must be."""
+    g, n = nd.random.default_rng(5, device=device), 40_000
+    expected = {  # mean, variance
+        "random": (g.random(n), 0.5, 1 / 12),
+        "uniform": (g.uniform(-1, 3, n), 1.0, 16 / 12),
+        "normal": (g.normal(2, 3, n), 2.0, 9.0),
+        "normal32": (g.standard_normal(n, "float32"), 0.0, 1.0),
+        "exponential": (g.exponential(2.0, n), 2.0, 4.0),
+        "integers": (g.integers(0, 10, n), 4.5, 99 / 12),
+        "lognormal": (g.lognormal(0, 0.5, n), np.exp(0.125), np.exp(0.25) * (np.exp(0.25) - 1)),
+        "laplace": (g.laplace(1, 2, n), 1.0, 8.0),
+        "logistic": (g.logistic(1, 2, n), 1.0, 4 * np.pi**2 / 3),
+        "gumbel": (g.gumbel(0, 1, n), 0.5772156649, np.pi**2 / 6),
+        "rayleigh": (g.rayleigh(2, n), 2 * np.sqrt(np.pi / 2), (4 - np.pi) / 2 * 4),
+        "arrays": (g.normal(nd.array([1.0], device=device), 2.0, n), 1.0, 4.0),
+    }
+    for name, (x, mean, variance) in expected.items():
+        assert x.shape == (n,) and str(x.device).startswith(device), name
+        assert abs(float(x.mean(dtype="float64")) - mean) < 6 * (variance / n) ** 0.5, name
+        assert abs(float(x.var(dtype="float64")) / variance - 1) < 0.12, name
+    u = g.random(n)
+    assert float(u.min()) >= 0 and float(u.max()) < 1
+    counts = nd.asnumpy(nd.bincount(g.integers(0, 8, n)))
+    assert ((counts - n / 8) ** 2 / (n / 8)).sum() < 40  # chi-squared of 7 degrees of freedom: 40 is 1e-6
+    lags = nd.asnumpy(u)
+    assert abs(np.corrcoef(lags[1:], lags[:-1])[0, 1]) < 6 / n**0.5
+
+
+def test_integers_cover_their_range(device):
+    g = nd.random.default_rng(1, device=device)
+    for dtype in ("int8", "uint8"):
+        info = nd.iinfo(dtype)
+        x = g.integers(info.min, info.max, 20_000, dtype, endpoint=True)
+        assert (int(x.min()), int(x.max()), x.dtype) == (info.min, info.max, dtype)
+    assert set(g.integers(0, 2, 100, bool).tolist()) == {True, False}
+    assert g.integers(3, 4, 5).tolist() == [3] * 5 and g.integers(5, size=()).shape == ()
+    wide = g.integers(-(2**63), 2**63 - 1, 1000, endpoint=True)
+    assert int(wide.min()) < -(2**60) and int(wide.max()) > 2**60
+
+
+def test_orders(device):
+    g = nd.random.default_rng(3, device=device)
+    assert sorted(g.permutation(100).tolist()) == list(range(100))
+    x = nd.arange(20, device=device).reshape(10, 2)
+    mixed = g.permutation(x)
+    assert sorted(mixed.tolist()) == x.tolist() and mixed.tolist() != x.tolist()
+    y = x.copy()
+    assert g.shuffle(y) is None and sorted(y.tolist()) == x.tolist() and y.tolist() != x.tolist()
+    rows = g.permuted(nd.arange(30, device=device).reshape(3, 10), axis=1)
+    assert all(sorted(row) == list(range(10 * k, 10 * k + 10)) for k, row in enumerate(rows.tolist()))
+    assert g.choice(x, 4).shape == (4, 2) and g.choice(7, (2, 3)).shape == (2, 3) and g.choice(4).shape == ()
+    assert len(set(g.choice(50, 50, replace=False).tolist())) == 50
+    picked = g.choice(4, 2, replace=False, p=[0.5, 0.5, 0.0, 0.0])
+    assert sorted(picked.tolist()) == [0, 1]
+    weighted = nd.asnumpy(nd.bincount(g.choice(3, 30_000, p=[0.2, 0.5, 0.3]), minlength=3)) / 30_000
+    np.testing.assert_allclose(weighted, [0.2, 0.5, 0.3], atol=0.02)
+    assert g.permutation(0).shape == (0,) and len(g.bytes(5)) == 5
+
+
+def test_state_and_out(device):
+    g = nd.random.default_rng((1, 2**80), device=device)
+    state = g.state
+    first = g.random(5)
+    g.state = state
+    assert nd.array_equal(g.random(5), first)
+    twin = pickle.loads(pickle.dumps(g))
+    assert nd.array_equal(twin.normal(size=3), g.normal(size=3))
+    out = nd.zeros((4, 6), "float32", device=device)[:, ::2]
+    assert g.random(out=out, dtype="float32") is out and float(out.min()) > 0
+    one, other = g.spawn(2)
+    assert not nd.array_equal(one.random(9), other.random(9))
+    assert nd.random.default_rng(g) is g and "Generator" in repr(g)
+
+
+def test_the_shared_generator(device):
+    nd.random.seed(11)
+    state = nd.random.get_state()
+    x = (
+        nd.random.rand(3, 2, device=device),
+        nd.random.randn(4, device=device),
+        nd.random.randint(9, size=5, device=device),
+    )
+    nd.random.seed(11)
+    y = (
+        nd.random.rand(3, 2, device=device),
+        nd.random.randn(4, device=device),
+        nd.random.randint(9, size=5, device=device),
+    )
+    assert all(nd.array_equal(a, b) for a, b in zip(x, y, strict=True))
+    nd.random.set_state(state)
+    assert nd.array_equal(nd.random.random((3, 2), device=device), x[0])
+    assert nd.random.uniform(2, 3, 4, device=device).min() >= 2 and nd.random.normal(device=device).shape == ()
+    assert (
+        nd.random.standard_normal(2, device=device).dtype == "float64"
+        and nd.random.permutation(3, device=device).size == 3
+    )
+    assert nd.random.rand(device=device).shape == () and nd.random.exponential(size=2, device=device).size == 2
+    assert nd.random.standard_exponential(3, device=device).shape == (3,)
+
+
+def test_threads_draw_different_numbers(device):
+    g = nd.random.default_rng(0, device=device)
+    drawn = []
+
+    def work():
+        for _ in range(20):
+            drawn.append(g.integers(0, 2**62, 4))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = [number for x in drawn for number in x.tolist()]
+    assert len(set(numbers)) == len(numbers) == 320

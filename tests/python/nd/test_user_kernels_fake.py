@@ -1,0 +1,66 @@
+"""User kernels on machines with no GPU: tests/cuda/user_kernel_cases.py in one interpreter, on the fake driver of
+tests/cuda/fake_user_kernels.c and with a host compiler in NVRTC's place. The numbers are those of the kernels."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lifecycle_support import compile_shared
+
+pytest.importorskip("numpy", reason="the oracle of the kernels")
+
+CUDA_TESTS = Path(__file__).parents[2] / "cuda"
+SCRIPT = CUDA_TESTS / "user_kernel_cases.py"
+CASES = [
+    node.name
+    for node in ast.parse(SCRIPT.read_text()).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+]
+
+
+def link_package(folder):
+    """The package again, beside a kernel library that is there and never loaded: arrays on the fake device need one."""
+    import dlbridge
+
+    package = folder / "dlbridge"
+    package.mkdir()
+    for item in Path(dlbridge.__file__).parent.iterdir():
+        if item.name != "libdlbridge_kernels.so":
+            (package / item.name).symlink_to(item)
+    (package / "libdlbridge_kernels.so").touch()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What the script printed for each case."""
+    folder = tmp_path_factory.mktemp("user_kernels")
+    compile_shared(CUDA_TESTS / "fake_user_kernels.c", folder, "libcuda.so.1")
+    link_package(folder)
+    search = [str(folder), str(CUDA_TESTS), str(Path(__file__).parents[1])]
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")])),
+        "PYTHONPATH": os.pathsep.join(search),
+        "DLBRIDGE_CACHE_DIR": str(folder / "cache"),
+        "TMPDIR": str(folder),
+    }
+    command = [sys.executable, str(SCRIPT)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert done.stdout.endswith("done\n") and done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return lines
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("case", CASES, ids=[name.removeprefix("test_") for name in CASES])
+def test_user_kernels(case, results):
+    outcome = results[case]
+    assert outcome == "passed", ast.literal_eval(outcome.removeprefix("failed ")) if " " in outcome else outcome
+
+
+def test_nothing_is_left(results):
+    """Every case passed: no traceback keeps anything, so no tensor, export or copy may live."""
+    if all(results[case] == "passed" for case in CASES):
+        assert ast.literal_eval(results["live"]) == {"tensors": 0, "exports": 0, "copies": 0}
