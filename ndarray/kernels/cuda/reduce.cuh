@@ -179,7 +179,7 @@ __device__ inline void reduce_run(const R& functor, const char* in, std::int64_t
   using In = typename R::In;
   constexpr int V = kVectorBytes / sizeof(In);
   constexpr int U = 4;
-  constexpr int kTogether = V * U <= 16 ? U : 1;  // vectors in one batch
+  constexpr int kTogether = R::kSmallBatches || V * U > 16 ? 1 : U;  // vectors in one batch
   const auto element = [&](std::int64_t i) {
     const In x = functors::prepare(load_element<In>(in + i * static_cast<std::int64_t>(sizeof(In)), true), functor.prep);
     functor.add(acc, x, position + i * step);

@@ -89,6 +89,7 @@ constexpr BitPrep bit_prep(ReduceOp op, DType in) noexcept {
 
 // The part of a call that the functors need, and the base of each.
 struct Reduction {
+  static constexpr bool kSmallBatches = false;  // one vector a batch: more would cost registers
   ReduceOp op;
   DType out;
   bool ascending;  // arg reductions: each accumulator sees positions in ascending order
@@ -322,6 +323,7 @@ struct Extreme : Reduction {
 
 template <class T>
 struct ArgExtreme : Reduction {
+  static constexpr bool kSmallBatches = true;
   using In = T;
   using Value = order_t<T>;
   struct Acc {

@@ -45,6 +45,7 @@ Status reshape_or_copy(const Tensor& t, const Shape& shape, core::Order order, s
   bool viewed = false;
   if (copy != std::optional(true)) DLBRIDGE_TRY(core::reshape_view(t, shape.get(), order, out, viewed));
   if (viewed) return {};
+  out = Tensor();
   if (copy == std::optional(false))
     return {ErrorCode::kCopyRefused, "the strides do not allow this shape without a copy, and copy=False forbids one"};
   Tensor dense;
@@ -149,9 +150,17 @@ PyObject* flattened(PyObject* self, const char* operation, char order, std::opti
   shape.ndim = 1;
   shape.dims[0] = t.size;
   if (order == 'A' || order == 'K') order = core::is_f_contiguous(t) && !core::is_c_contiguous(t) ? 'F' : 'C';
+  // A view with gaps will not do: what asks for a flat array counts on a dense one. A copy then, as NumPy's.
+  bool viewed = false;
+  Tensor view;
+  if (!succeeded(operation, core::reshape_view(t, shape.get(), order == 'F' ? core::Order::kF : core::Order::kC, view, viewed)))
+    return nullptr;
+  const bool gaps = viewed && !core::is_c_contiguous(view);
   NewArray out;
   if (!out) return nullptr;
-  return finish(operation, reshape_or_copy(t, shape, order == 'F' ? core::Order::kF : core::Order::kC, copy, out.tensor()),
+  return finish(operation,
+                reshape_or_copy(t, shape, order == 'F' ? core::Order::kF : core::Order::kC,
+                                gaps ? std::optional(true) : copy, out.tensor()),
                 out);
 }
 

@@ -115,7 +115,7 @@ def test_cooperative_launch():
     try:
         kernel((8,), (1,), (x, y))
     except RuntimeError as error:
-        if "cooperative_groups.h" in str(error):
+        if "cannot open source file" in str(error):
             pytest.skip("CUDA's headers are not installed")
         raise
     assert y.tolist() == [2, 3, 4, 5, 6, 7, 8, 1]

@@ -108,7 +108,7 @@ class Device:
     def __hash__(self) -> int:
         return hash(str(self))  # as dlbridge.Device, which may be equal
 
-    def __reduce__(self) -> tuple[type[Device], tuple[int]]:
+    def __reduce__(self) -> tuple[Any, tuple[int]]:
         return Device, (self.id,)
 
     def __repr__(self) -> str:

@@ -96,7 +96,7 @@ def use_torch_allocator() -> None:
             raise RuntimeError(
                 "use_torch_allocator(): this PyTorch has no CUDA. Install one that has, or keep the default MemoryPool"
             )
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call, unused-ignore]  # PyTorch may be absent, or untyped there
         _torch_allocator = _native.PythonFunctionAllocator(
             torch.cuda.caching_allocator_alloc, _free_in_torch, with_stream=True
         )
@@ -106,7 +106,7 @@ def use_torch_allocator() -> None:
 def _free_in_torch(pointer: int, device: int) -> None:
     import torch
 
-    torch.cuda.caching_allocator_delete(pointer)
+    torch.cuda.caching_allocator_delete(pointer)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 # ---- page-locked host memory
@@ -117,7 +117,7 @@ def alloc_pinned_memory(size: int) -> Any:
     return _native.PinnedMemory(size)
 
 
-def empty_pinned(shape: Any, dtype: Any = float, order: str = "C") -> Any:
+def empty_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
     """A NumPy array in page-locked memory, uninitialised.
 
     The memory goes back to a pool with the last array that uses it: keep one until running copies have ended.

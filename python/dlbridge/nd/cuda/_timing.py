@@ -29,7 +29,10 @@ class Timing:
             ]
         return " ".join(parts)
 
-    __repr__ = __str__ = lambda self: self.to_str()
+    def __str__(self) -> str:
+        return self.to_str()
+
+    __repr__ = __str__
 
 
 def _summary(seconds: Sequence[float]) -> str:
@@ -78,7 +81,7 @@ def benchmark(
             times.append(_native.get_elapsed_time(start, end) * 1e-3)
         if time.perf_counter() - began > max_duration:
             break
-    return Timing(name or getattr(func, "__name__", "function"), cpu_times, gpu_times, [d.id for d in chosen])
+    return Timing(name or str(getattr(func, "__name__", "function")), cpu_times, gpu_times, [d.id for d in chosen])
 
 
 def _new_events(device: Device) -> tuple[Any, Any]:
