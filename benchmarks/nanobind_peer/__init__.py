@@ -31,18 +31,23 @@ class BuildError(RuntimeError):
     """The peer cannot be built here; the message is the reason."""
 
 
+def compiler() -> list[str]:
+    """The C++ compiler's command; BuildError where there is none."""
+    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if found is None:
+        raise BuildError("no C++ compiler (CXX, g++, clang++)")
+    return found.split()
+
+
 def _command(output: pathlib.Path) -> list[str]:
     """The compiler call, with the flags of nanobind's own release builds."""
     nanobind = importlib.import_module("nanobind")
-    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        raise BuildError("no C++ compiler (CXX, g++, clang++)")
     # The headers of robin_map lie beside the sources, outside nanobind's include folder.
     sources = pathlib.Path(nanobind.source_dir())
     robin_map = sources.parent / "ext" / "robin_map" / "include"
     here = pathlib.Path(__file__).parent
     return [
-        *compiler.split(),
+        *compiler(),
         *RELEASE_FLAGS,
         f"-I{sysconfig.get_paths()['include']}",
         f"-I{nanobind.include_dir()}",

@@ -231,7 +231,11 @@ Status begin_call(cuda::DeviceGuard& guard, DLDevice device, StreamHandle& strea
   if (stream == 0) return {};
   DLBRIDGE_TRY(guard.enter(device.device_id));
   Status status;
-  static_cast<void>(((status = acquire(arrays, stream)).ok() && ...));
+  const auto acquired = [&](const Tensor& array) {
+    status = acquire(array, stream);
+    return status.ok();
+  };
+  static_cast<void>((acquired(arrays) && ...));
   return status;
 }
 }  // namespace

@@ -45,7 +45,7 @@ bool pop_idle(const StreamKind& kind, StreamHandle& out) {
 
 bool is_relay(StreamHandle stream) noexcept {
   for (const cuda::detail::DeviceState& state : cuda::detail::device_states())
-    if (reinterpret_cast<StreamHandle>(state.relay.load(std::memory_order_relaxed)) == stream) return true;
+    if (reinterpret_cast<StreamHandle>(state.relay.load()) == stream) return true;
   return false;
 }
 

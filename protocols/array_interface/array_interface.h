@@ -1,6 +1,7 @@
 // NumPy's array interface, both ways: the dictionary, the C struct, and NumPy's own arrays read in place.
 #pragma once
 
+#include "protocols/common/record_tensor.h"
 #include "protocols/common/tensor_object.h"
 #include "protocols/dlpack/dlpack.h"
 
@@ -26,6 +27,8 @@ const DTypeInfo* find_plain_dtype(PyObject* dtype) noexcept;
 bool check_mask(PyObject* object);
 // `object` is an ndarray or an instance of a subclass.
 Read read_numpy(PyObject* object, py::TensorObject* self);
+// `array` is exactly an ndarray: its descriptor without an object and without a reference. False: read_numpy() says why.
+bool borrow_numpy(PyObject* array, py::RecordTensor& out);
 // An ndarray that shares the tensor's memory and keeps `self` alive; read-only stays read-only. Imports NumPy.
 PyObject* make_numpy(py::TensorObject* self);
 

@@ -54,7 +54,8 @@ std::string descr_name(PyArray_Descr* descr) {
                  "a.astype(a.dtype.newbyteorder('='))");
 }
 
-Status decode(PyArrayObject* array, Tensor& tensor) {
+template <class Descriptor>
+Status decode(PyArrayObject* array, Descriptor& tensor) {
   PyArray_Descr* descr = PyArray_DESCR(array);
   const DTypeInfo* dtype = find_dtype_by_numpy_type(descr->type_num);
   if (dtype == nullptr) [[unlikely]] {
@@ -133,6 +134,11 @@ Read read_numpy(PyObject* object, py::TensorObject* self) {
   Py_INCREF(object);
   self->source = object;
   return Read::kDone;
+}
+
+bool borrow_numpy(PyObject* array, py::RecordTensor& out) {
+  auto* ndarray = reinterpret_cast<PyArrayObject*>(array);
+  return PyArray_NDIM(ndarray) <= out.capacity() && decode(ndarray, out).ok() && out.is_aligned();
 }
 
 PyObject* make_numpy(py::TensorObject* self) {

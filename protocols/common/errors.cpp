@@ -9,7 +9,15 @@ Exceptions exceptions;
 
 namespace {
 
-PyObject* class_for(ErrorCode code) {
+bool add_exception(PyObject* module, PyObject*& slot, const char* name, const char* doc, PyObject* bases) {
+  const std::string qualified = std::string("dlbridge.") + name;
+  slot = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases, nullptr);
+  return slot != nullptr && PyModule_AddObjectRef(module, name, slot) == 0;
+}
+
+}  // namespace
+
+PyObject* class_for(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::kNoProtocol: return exceptions.protocol;
     case ErrorCode::kWrongType: return PyExc_TypeError;
@@ -23,14 +31,6 @@ PyObject* class_for(ErrorCode code) {
   }
   return PyExc_SystemError;
 }
-
-bool add_exception(PyObject* module, PyObject*& slot, const char* name, const char* doc, PyObject* bases) {
-  const std::string qualified = std::string("dlbridge.") + name;
-  slot = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases, nullptr);
-  return slot != nullptr && PyModule_AddObjectRef(module, name, slot) == 0;
-}
-
-}  // namespace
 
 bool init_exceptions(PyObject* module) {
   if (!add_exception(module, exceptions.exchange, "ExchangeError",

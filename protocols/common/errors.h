@@ -17,6 +17,9 @@ struct Exceptions {
 extern Exceptions exceptions;
 bool init_exceptions(PyObject* module);
 
+// Borrowed.
+PyObject* class_for(ErrorCode code) noexcept;
+
 // Sets the exception for `issue`, as "<operation>: <message>".
 [[gnu::cold]] void raise(const char* operation, const Issue& issue);
 [[gnu::cold]] void raise(const char* operation, ErrorCode code, const std::string& message);

@@ -34,6 +34,9 @@ PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
 // thread's current one). Null with a Python error set.
 TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream = 0);
 
+// --- c_api.cpp: the table that dlbridge/pybind11.h reads arrays with --------------------------------------------------
+bool init_c_api(PyObject* module);  // false with a Python error set
+
 // --- cold.cpp (pybind11): diagnosis for inspect(), the tests and the self-test runner -----------------------------------
 void init_cold(PyObject* module);
 

@@ -59,7 +59,8 @@ bool refuse_subinterpreter() {
 PYBIND11_MODULE(_core_pybind11, m, pybind11::multiple_interpreters::not_supported()) {
   m.attr("__version__") = DLBRIDGE_VERSION;
   const bool done = dlbridge::py::init_names() && dlbridge::py::init_exceptions(m.ptr()) &&
-                    dlbridge::py::init_tensor_types(m.ptr()) && PyModule_AddFunctions(m.ptr(), functions) == 0;
+                    dlbridge::py::init_tensor_types(m.ptr()) && PyModule_AddFunctions(m.ptr(), functions) == 0 &&
+                    dlbridge::py::init_c_api(m.ptr());
   if (!done) throw pybind11::error_already_set();
   dlbridge::py::read_switches();
   dlbridge::py::init_dtype_device(m.ptr());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <set>
 
 namespace dlbridge {

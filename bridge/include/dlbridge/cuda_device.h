@@ -2,11 +2,10 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
+#include "dlbridge/atomic.h"
 #include "dlbridge/cuda_library.h"
 #include "dlbridge/device.h"
 #include "dlbridge/errors.h"
@@ -17,15 +16,15 @@ namespace dlbridge::cuda {
 namespace detail {
 // What the process holds of each device; retained for its whole life, so that late owners can still free.
 struct DeviceState {
-  std::atomic<CUcontext> context{nullptr};
-  std::atomic<CUstream> relay{nullptr};
+  Atomic<CUcontext> context;
+  Atomic<CUstream> relay;
 };
 inline std::array<DeviceState, kMaxDevices>& device_states() noexcept {
   static std::array<DeviceState, kMaxDevices> states;
   return states;
 }
-inline std::mutex& device_mutex() noexcept {
-  static std::mutex mutex;
+inline pthread_mutex_t& device_mutex() noexcept {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   return mutex;
 }
 
@@ -41,11 +40,11 @@ inline CUevent as_event(std::uintptr_t handle) noexcept { return reinterpret_cas
   DLBRIDGE_TRY(require_driver());
   if (device < 0 || device >= device_count() || device >= kMaxDevices) return no_such_device(device);
   DeviceState& state = device_states()[static_cast<std::size_t>(device)];
-  const std::lock_guard lock(device_mutex());
-  out = state.context.load(std::memory_order_acquire);
+  const ScopedLock lock(device_mutex());
+  out = state.context.load();
   if (out != nullptr) return {};
   DLBRIDGE_TRY(check(functions().device_primary_ctx_retain(&out, device), "cuDevicePrimaryCtxRetain"));
-  state.context.store(out, std::memory_order_release);
+  state.context.store(out);
   return {};
 }
 }  // namespace detail
@@ -53,7 +52,7 @@ inline CUevent as_event(std::uintptr_t handle) noexcept { return reinterpret_cas
 // The context that cudart and every framework use on the device. Created only when nobody did before.
 inline Status primary_context(int device, CUcontext& out) {
   if (static_cast<unsigned>(device) < static_cast<unsigned>(kMaxDevices)) [[likely]] {
-    out = detail::device_states()[static_cast<std::size_t>(device)].context.load(std::memory_order_acquire);
+    out = detail::device_states()[static_cast<std::size_t>(device)].context.load();
     if (out != nullptr) [[likely]] return {};
   }
   return detail::retain_primary_context(device, out);
@@ -166,11 +165,11 @@ namespace detail {
   DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));
   DeviceState& state = device_states()[static_cast<std::size_t>(device)];
-  const std::lock_guard lock(device_mutex());
-  out = state.relay.load(std::memory_order_acquire);
+  const ScopedLock lock(device_mutex());
+  out = state.relay.load();
   if (out != nullptr) return {};
   DLBRIDGE_TRY(check(functions().stream_create(&out, kStreamNonBlocking), "cuStreamCreate"));
-  state.relay.store(out, std::memory_order_release);
+  state.relay.store(out);
   return {};
 }
 }  // namespace detail
@@ -180,7 +179,7 @@ namespace detail {
 inline Status relay_stream(int device, StreamHandle& out) {
   CUstream stream = nullptr;
   if (static_cast<unsigned>(device) < static_cast<unsigned>(kMaxDevices))
-    stream = detail::device_states()[static_cast<std::size_t>(device)].relay.load(std::memory_order_acquire);
+    stream = detail::device_states()[static_cast<std::size_t>(device)].relay.load();
   if (stream == nullptr) [[unlikely]]
     DLBRIDGE_TRY(detail::create_relay_stream(device, stream));
   out = reinterpret_cast<StreamHandle>(stream);

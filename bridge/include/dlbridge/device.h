@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -69,8 +68,10 @@ inline std::optional<DLDevice> parse_device(std::string_view text) noexcept {
   std::int32_t id = 0;
   if (colon != std::string_view::npos) {
     const std::string_view digits = text.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-    if (error != std::errc{} || end != digits.data() + digits.size() || id < 0) return std::nullopt;
+    if (digits.empty()) return std::nullopt;
+    for (const char c : digits)
+      if (c < '0' || c > '9' || __builtin_mul_overflow(id, 10, &id) || __builtin_add_overflow(id, c - '0', &id))
+        return std::nullopt;
   }
   for (const DeviceTypeInfo& d : kDeviceTypes)
     if (d.name == text.substr(0, colon)) return DLDevice{static_cast<DLDeviceType>(d.type), id};

@@ -75,7 +75,7 @@ inline void free_device_block(void* context) noexcept {
     static_cast<void>(fn.ctx_pop_current(&popped));
   }
   delete block;
-  live_copies().fetch_sub(1, std::memory_order_relaxed);
+  live_copies().sub(1);
 }
 
 inline bool has_memory_pools(int device) noexcept {
@@ -115,7 +115,7 @@ inline Status allocate_device_block(std::int64_t bytes, int device, StreamHandle
     delete kept;
     return device_allocation_failure(result, what, bytes, device);
   }
-  live_copies().fetch_add(1, std::memory_order_relaxed);
+  live_copies().add(1);
   owner = Owner(kept, free_device_block);
   data = reinterpret_cast<void*>(kept->pointer);
   return {};

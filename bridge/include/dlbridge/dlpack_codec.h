@@ -1,7 +1,6 @@
 // DLPack structs <-> the descriptor, without Python.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 

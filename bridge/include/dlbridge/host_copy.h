@@ -3,8 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "dlbridge/atomic.h"
 #include "dlbridge/errors.h"
 #include "dlbridge/layout.h"
 #include "dlbridge/tensor.h"
@@ -21,8 +20,8 @@
 namespace dlbridge {
 
 // Blocks of memory that dlbridge allocated for copies, host and device, and has not freed yet: for leak tests.
-inline std::atomic<std::int64_t>& live_copies() noexcept {
-  static std::atomic<std::int64_t> count{0};
+inline Atomic<std::int64_t>& live_copies() noexcept {
+  static Atomic<std::int64_t> count(0);
   return count;
 }
 
@@ -34,7 +33,7 @@ namespace detail {
 
 inline void free_host_block(void* block) noexcept {
   std::free(block);
-  live_copies().fetch_sub(1, std::memory_order_relaxed);
+  live_copies().sub(1);
 }
 
 inline constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
@@ -48,7 +47,7 @@ inline Status allocate_host_block(std::int64_t bytes, void*& block) {
     return out_of_host_memory(static_cast<std::uint64_t>(bytes));
   // Fresh memory is touched for the first time by the copy: with small pages the faults take longer than the copy.
   if (takes_huge_pages(bytes)) static_cast<void>(::madvise(block, size, MADV_HUGEPAGE));
-  live_copies().fetch_add(1, std::memory_order_relaxed);
+  live_copies().add(1);
   return {};
 }
 
@@ -73,7 +72,7 @@ inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int
   }
   // The widest of bits and padded bytes: nbytes() multiplies by the bits.
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t bits = std::max<std::int64_t>(dtype.bits * dtype.lanes, is_subbyte(dtype) ? 8 : 1);
+  const std::int64_t bits = is_subbyte(dtype) ? 8 : dtype.bits * dtype.lanes;
   if (dense > kMax / bits - 512) [[unlikely]] return size_overflow();
   fill_c_strides(out.dl);
   out.size = empty ? 0 : dense;
@@ -144,9 +143,9 @@ inline void gather_transposed(std::byte* to, std::int64_t to_row_stride, const s
   constexpr std::int64_t kTile = bytes >= 8 ? 8 : 16;  // one cache line a row, or a part of one; larger ones are slower
   constexpr auto kBytes = static_cast<std::int64_t>(bytes);
   for (std::int64_t c = 0; c < columns; c += kTile) {
-    const std::int64_t c_count = std::min(kTile, columns - c);
+    const std::int64_t c_count = columns - c < kTile ? columns - c : kTile;
     for (std::int64_t r = 0; r < rows; r += kTile) {
-      const std::int64_t r_end = std::min(r + kTile, rows);
+      const std::int64_t r_end = r + kTile < rows ? r + kTile : rows;
       for (std::int64_t row = r; row < r_end; ++row) {
         std::byte* line = to + row * to_row_stride + c * kBytes;
         const std::byte* source = from + row * row_stride + c * column_stride;

@@ -31,6 +31,11 @@ class Owner {
   void reset() noexcept {
     if (const Release release = std::exchange(release_, nullptr)) release(std::exchange(context_, nullptr));
   }
+  // Gives the memory up without releasing it: another has taken context() and release_function() over.
+  void forget() noexcept {
+    context_ = nullptr;
+    release_ = nullptr;
+  }
   explicit operator bool() const noexcept { return release_ != nullptr; }
   void* context() const noexcept { return context_; }
   Release release_function() const noexcept { return release_; }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "dlbridge/device.h"
@@ -16,6 +15,12 @@ namespace dlbridge {
 
 inline constexpr std::int32_t kInlineDims = 8;  // shapes of up to so many dimensions need no allocation
 inline constexpr std::int32_t kMaxDims = 64;    // NumPy's and PyTorch's own limit
+
+// What view() makes; tensor_view.h.
+template <class T, int Rank, class Layout, class Device>
+class TensorView;
+struct any_layout;
+struct on_host;
 
 // Owning, move-only. Invariants, established by build_layout() and the readers and checked nowhere after:
 //   dl.shape and dl.strides point into this object's storage, never null; strides are in elements;
@@ -30,24 +35,47 @@ class Tensor {
   Owner owner;
 
   Tensor() noexcept { reset_header(); }
-  Tensor(Tensor&& other) noexcept { take(std::move(other)); }
+  Tensor(Tensor&& other) noexcept { steal(std::move(other)); }
   Tensor& operator=(Tensor&& other) noexcept {
     if (this != &other) {
       owner.reset();
-      heap_dims_.reset();
-      take(std::move(other));
+      delete[] std::exchange(heap_dims_, nullptr);
+      steal(std::move(other));
     }
     return *this;
   }
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
-  ~Tensor() = default;
+  ~Tensor() {
+    if (heap_dims_ != nullptr) [[unlikely]] delete[] heap_dims_;
+  }
+
+  // The rest of the SDK's face, defined in managed.h (first four) and tensor_view.h.
+  //
+  // Consumes the managed tensor, always: where it throws Error its deleter has run.
+  static Tensor take(DLManagedTensorVersioned* managed);
+  static Tensor take(DLManagedTensor* managed);
+  // Gives the tensor away; the receiver calls the deleter once. Where it throws, the tensor is still the caller's.
+  // The legacy struct has no flags: a read-only or padded tensor is refused.
+  DLManagedTensorVersioned* release() &&;
+  DLManagedTensor* release_legacy() &&;
+  // A second tensor of the same memory; the memory is freed with the last of them, on any thread. Not two calls on
+  // one tensor at once: it changes this tensor's owner to a counted one.
+  Tensor share();
+
+  // A typed view, checked here once and never again; the tensor must outlive it. Throws Error with what was expected,
+  // what was got and a hint. A const tensor gives views of const elements only.
+  template <class T, int Rank, class Layout = any_layout, class Device = on_host>
+  TensorView<T, Rank, Layout, Device> view();
+  template <class T, int Rank, class Layout = any_layout, class Device = on_host>
+  TensorView<T, Rank, Layout, Device> view() const;
 
   // Makes room for `ndim` extents and strides and points dl.shape and dl.strides at it. Throws std::bad_alloc.
   void reserve_dims(std::int32_t ndim) {
     if (ndim > kInlineDims) [[unlikely]] {
-      heap_dims_.reset(new std::int64_t[2 * static_cast<std::size_t>(ndim)]);
-      point_at(heap_dims_.get(), ndim);
+      auto* dims = new std::int64_t[2 * static_cast<std::size_t>(ndim)];
+      delete[] std::exchange(heap_dims_, dims);
+      point_at(dims, ndim);
     } else {
       point_at(inline_dims_, kInlineDims);
     }
@@ -79,15 +107,15 @@ class Tensor {
     dl.shape = dims;
     dl.strides = dims + capacity;
   }
-  void take(Tensor&& other) noexcept {
+  void steal(Tensor&& other) noexcept {
     dl = other.dl;
     dtype_ = other.dtype_;
     flags = other.flags;
     size = other.size;
     ready = other.ready;
     owner = std::move(other.owner);
-    heap_dims_ = std::move(other.heap_dims_);
-    if (heap_dims_ == nullptr) {
+    heap_dims_ = std::exchange(other.heap_dims_, nullptr);
+    if (other.dl.shape == other.inline_dims_) {  // also where room on the heap was made before and is not used
       const std::size_t bytes = static_cast<std::size_t>(dl.ndim) * sizeof(std::int64_t);
       std::memcpy(inline_dims_, other.dl.shape, bytes);
       std::memcpy(inline_dims_ + kInlineDims, other.dl.strides, bytes);
@@ -98,7 +126,7 @@ class Tensor {
   }
 
   const DTypeInfo* dtype_;  // the row of dl.dtype: the hot path asks it for the itemsize
-  std::unique_ptr<std::int64_t[]> heap_dims_;
+  std::int64_t* heap_dims_ = nullptr;  // owned
   std::int64_t inline_dims_[2 * kInlineDims];  // extents, then strides; left uninitialised on purpose
 };
 

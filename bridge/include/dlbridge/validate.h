@@ -45,9 +45,10 @@ inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_strin
 
 // Fills t's shape, strides (to elements) and size from what a producer gave; t.set_dtype() was called and t.dl.data is set.
 // `strides` may be null: row-major. Strides of axes with extent <= 1 are never used, so an odd one there is replaced,
-// not refused. Nothing of the producer's is modified.
-template <StrideUnit unit>
-Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides) {
+// not refused. Nothing of the producer's is modified. `Descriptor` is Tensor, or has its dl, size, itemsize() and
+// reserve_dims().
+template <StrideUnit unit, class Descriptor>
+Status build_layout(Descriptor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides) {
   if (ndim < 0 || ndim > kMaxDims) [[unlikely]] return detail::bad_ndim(ndim);
   t.reserve_dims(static_cast<std::int32_t>(ndim));
   const std::int64_t itemsize = t.itemsize();

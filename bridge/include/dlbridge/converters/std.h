@@ -1,0 +1,98 @@
+// std::vector and std::array (moved in, copied out), std::span (a view both ways). Host memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "dlbridge/converter.h"
+#include "dlbridge/describe.h"
+
+namespace dlbridge {
+
+namespace detail {
+template <class T>
+Status describe_run(T* data, std::size_t count, Tensor& out) {
+  const std::int64_t extent = as(count);
+  return describe_memory(out, data, kCpuDevice, 1, &extent, nullptr);
+}
+
+// Elements of a rank-1 tensor, any stride.
+template <class T>
+void copy_elements(const TensorView<const T, 1>& v, T* to) noexcept {
+  for (std::int64_t i = 0; i < v.extent(0); ++i) to[i] = v(i);
+}
+}  // namespace detail
+
+template <class T, class Allocator>
+struct converter<std::vector<T, Allocator>> {
+  static_assert(!std::is_same_v<T, bool>, "std::vector<bool> packs its elements into bits: use std::vector<char>");
+  static constexpr caps capabilities{.name = "std::vector",
+                                     .dtypes = dtypes(dtype_of_v<T>),
+                                     .devices = kOnHost,
+                                     .min_rank = 1,
+                                     .max_rank = 1,
+                                     .read_only = true,
+                                     .source = source_kind::container,
+                                     .result = result_kind::copy};
+  template <class Vector>
+  static Status describe(Vector& x, Tensor& out) {
+    return detail::describe_run(x.data(), x.size(), out);
+  }
+  static std::vector<T, Allocator> to(TensorView<const T, 1> v, const options&) {
+    std::vector<T, Allocator> out(static_cast<std::size_t>(v.size()));
+    detail::copy_elements(v, out.data());
+    return out;
+  }
+};
+
+template <class T, std::size_t N>
+struct converter<std::array<T, N>> {
+  static constexpr caps capabilities{.name = "std::array",
+                                     .dtypes = dtypes(dtype_of_v<T>),
+                                     .devices = kOnHost,
+                                     .min_rank = 1,
+                                     .max_rank = 1,
+                                     .read_only = true,
+                                     .source = source_kind::container,
+                                     .result = result_kind::copy};
+  template <class Array>
+  static Status describe(Array& x, Tensor& out) {
+    return detail::describe_run(x.data(), N, out);
+  }
+  // The extent is part of the type: another one is refused.
+  static std::array<T, N> to(Tensor& t, const options&) {
+    using Shape = shape<static_cast<std::int64_t>(N)>;
+    if (auto why = check<const T, Shape, on_host>(t)) detail::throw_conversion("to", capabilities, *why);
+    std::array<T, N> out;
+    detail::copy_elements(t.view<const T, 1>(), out.data());
+    return out;
+  }
+};
+
+template <class T, std::size_t Extent>
+struct converter<std::span<T, Extent>> {
+  static constexpr caps capabilities{.name = std::is_const_v<T> ? "std::span<const T>" : "std::span",
+                                     .dtypes = dtypes(dtype_of_v<T>),
+                                     .devices = kOnHost,
+                                     .min_rank = 1,
+                                     .max_rank = 1,
+                                     .strides = stride_rule::c_contig,
+                                     .read_only = std::is_const_v<T>,
+                                     .source = source_kind::view,
+                                     .result = result_kind::view};
+  static Status describe(const std::span<T, Extent>& x, Tensor& out) {
+    return detail::describe_run(x.data(), x.size(), out);
+  }
+  static std::span<T, Extent> to(Tensor& t, const options&) {
+    if constexpr (Extent != std::dynamic_extent) {
+      using Shape = shape<static_cast<std::int64_t>(Extent)>;
+      if (auto why = check<T, Shape>(t)) detail::throw_conversion("to", capabilities, *why);
+    }
+    return std::span<T, Extent>(static_cast<T*>(t.dl.data), static_cast<std::size_t>(t.size));
+  }
+};
+
+}  // namespace dlbridge

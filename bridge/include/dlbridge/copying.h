@@ -1,0 +1,74 @@
+// Copies on request, throwing: dense_copy, to_device; and waiting for a tensor's data.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "dlbridge/device_copy.h"
+#include "dlbridge/exception.h"
+#include "dlbridge/options.h"
+#include "dlbridge/tensor.h"
+
+namespace dlbridge {
+
+namespace detail {
+// The axes back to front: a view, without the owner.
+inline Tensor reversed_axes(const Tensor& t) {
+  Tensor out;
+  out.reserve_dims(t.dl.ndim);
+  std::int64_t* const out_shape = out.dl.shape;
+  std::int64_t* const out_strides = out.dl.strides;
+  for (std::int32_t i = 0; i < t.dl.ndim; ++i) {
+    out_shape[i] = t.dl.shape[t.dl.ndim - 1 - i];
+    out_strides[i] = t.dl.strides[t.dl.ndim - 1 - i];
+  }
+  out.dl = t.dl;
+  out.dl.shape = out_shape;
+  out.dl.strides = out_strides;
+  out.set_dtype(t.dtype());
+  out.flags = t.flags;
+  out.size = t.size;
+  out.ready = t.ready;
+  return out;
+}
+}  // namespace detail
+
+// A copy on `device` (cpu or cuda), writable, dense in C order. A host copy is complete on return, a device copy is
+// ordered before later work on `stream`.
+inline Tensor to_device(const Tensor& t, DLDevice device, stream_ref stream = {}) {
+  Tensor out;
+  throw_if_failed("to_device", cuda::copy_to_device(t, device, stream.handle(), out));
+  return out;
+}
+
+// A copy where the tensor is (pinned memory: on the CPU), writable and dense.
+inline Tensor dense_copy(const Tensor& t, stream_ref stream = {}) {
+  const DLDevice device = is_cuda(t.dl.device) ? DLDevice{kDLCUDA, t.dl.device.device_id} : DLDevice{kDLCPU, 0};
+  if (!is_cuda(t.dl.device) || is_c_contiguous(t.dl)) return to_device(t, device, stream);
+  // A copy within a device may keep a permuted order of axes; what is asked for here is C order, by way of the host.
+  Tensor out = to_device(t, device, stream);
+  if (is_c_contiguous(out.dl)) return out;
+  return to_device(to_device(t, {kDLCPU, 0}), device, stream);
+}
+
+// The same in Fortran order.
+inline Tensor dense_copy_f(const Tensor& t, stream_ref stream = {}) {
+  Tensor out = dense_copy(detail::reversed_axes(t), stream);
+  for (std::int32_t i = 0, j = out.dl.ndim - 1; i < j; ++i, --j) {
+    std::swap(out.dl.shape[i], out.dl.shape[j]);
+    std::swap(out.dl.strides[i], out.dl.strides[j]);
+  }
+  return out;
+}
+
+// Makes the consumer wait for the tensor's data as `o` says: its stream by an event, or the host. Host memory that a
+// device still writes is always waited for on the host.
+inline void order_for_use(const Tensor& t, const options& o) {
+  if (t.ready.is_ready() || o.sync == sync::none) [[likely]] return;
+  const int device = is_cuda(t.dl.device) ? t.dl.device.device_id : 0;
+  if (o.sync == sync::host || !is_cuda(t.dl.device)) return throw_if_failed("wait", cuda::synchronize(t.ready, device));
+  const StreamHandle stream = o.stream ? o.stream.handle() : cuda::current_stream(device);
+  throw_if_failed("wait", cuda::order(stream, t.ready, device));
+}
+
+}  // namespace dlbridge

@@ -1,0 +1,312 @@
+// Arg, an array argument of a pybind11 function, and stream_arg.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "dlbridge/check.h"
+#include "dlbridge/options.h"
+#include "dlbridge/pybind11/api.h"
+#include "dlbridge/tensor_view.h"
+
+namespace dlbridge {
+
+// Constraints of Arg that are no demands on the array.
+//
+// A copy is made where the array does not fit: another dtype (by NumPy's "same_kind" rule), another layout, another
+// device. Only for const elements: what a function writes into a copy would be lost.
+struct may_convert {
+  static constexpr void apply(Requirement&) noexcept {}
+};
+// The function has overloads that take other things: an array that does not fit leaves the choice to pybind11, whose
+// error then lists all signatures. Without it the reason is raised at once, by the first overload that is asked twice.
+struct overloaded {
+  static constexpr void apply(Requirement&) noexcept {}
+};
+
+namespace detail {
+
+template <template <class> class Is, class Default, class... Constraints>
+struct first_of {
+  using type = Default;
+};
+template <template <class> class Is, class Default, class C, class... Rest>
+struct first_of<Is, Default, C, Rest...>
+    : std::conditional_t<Is<C>::value, std::type_identity<C>, first_of<Is, Default, Rest...>> {};
+template <class C>
+struct is_layout : std::bool_constant<LayoutTag<C>> {};
+// Of shape<…>, where not all are dyn.
+template <class C>
+consteval bool has_extents() {
+  if constexpr (requires { C::kExtents[0]; C::kRank; }) {
+    for (int i = 0; i < C::kRank; ++i)
+      if (C::kExtents[i] != dyn) return true;
+  }
+  return false;
+}
+template <class C>
+struct is_device : std::bool_constant<DeviceTag<C>> {};
+
+// What the reader fills for one array.
+template <int Capacity>
+struct Reading {
+  c_api::Record record;
+  std::int64_t dims[2 * Capacity + 1];
+};
+
+// What an argument of any rank keeps: the reading as it is, for nothing is copied twice. Extents lie here, where the
+// reader has written them, or with the holder.
+class AnyRank {
+ public:
+  using Space = Reading<kInlineDims>;
+
+  AnyRank() noexcept {}  // space() may be written to; adopt() does the rest
+  AnyRank(const AnyRank& other) noexcept {
+    space_.record = other.space_.record;
+    if (space_.record.dl.shape != nullptr) return;
+    // In two halves: up to 64 bytes compilers move by vectors, and more by an instruction that takes ten times as long.
+    constexpr std::size_t kHalf = kInlineDims * sizeof(std::int64_t);
+    std::memcpy(space_.dims, other.space_.dims, kHalf);
+    std::memcpy(space_.dims + kInlineDims, other.space_.dims + kInlineDims, kHalf);
+  }
+  AnyRank& operator=(const AnyRank&) = delete;
+
+  Space& space() noexcept { return space_; }
+  void adopt() noexcept {
+    DLTensor& dl = space_.record.dl;
+    if (dl.shape == space_.dims) dl.shape = nullptr;  // here, wherever this is moved to
+  }
+  DLDevice device() const noexcept { return space_.record.dl.device; }
+  Ordering ready() const noexcept {
+    return {static_cast<Ordering::Kind>(space_.record.ready_kind), space_.record.ready_handle};
+  }
+
+  // Points `t` at this: it owns nothing, and this must stay where it is while `t` is used.
+  void describe(Tensor& t) const noexcept {
+    point_at_record(t, space_.record, *find_dtype(space_.record.dl.dtype));
+    if (t.dl.shape != nullptr) return;
+    t.dl.shape = const_cast<std::int64_t*>(space_.dims);
+    t.dl.strides = t.dl.shape + kInlineDims;
+  }
+  Tensor descriptor() const {
+    Tensor seen;
+    describe(seen);
+    return with_own_dims(seen);
+  }
+
+ private:
+  Space space_;
+};
+
+template <class T, int Rank, class Layout, class Device>
+struct kept_of {
+  using type = TensorView<T, Rank, Layout, Device>;
+};
+template <class T, int Rank, class Layout, class Device>
+  requires(std::is_void_v<T> || Rank == dyn)
+struct kept_of<T, Rank, Layout, Device> {
+  using type = AnyRank;
+};
+
+}  // namespace detail
+
+// The stream that the thread's work on a CUDA device goes to, as dlbridge's Python side knows it.
+inline stream_ref current_stream(std::int32_t device_id) {
+  return stream_ref::from_handle(detail::api().current_stream(device_id));
+}
+
+// An argument `stream=`: None (the legacy default stream), a handle as int, or an object with __cuda_stream__.
+class stream_arg {
+ public:
+  constexpr stream_arg() noexcept = default;
+  constexpr stream_arg(stream_ref stream) noexcept : handle_(stream ? stream.handle() : kLegacyStream) {}
+  // Never 0; what cudaStream_t and CUstream take, cast to a pointer.
+  constexpr StreamHandle handle() const noexcept { return handle_; }
+  constexpr operator stream_ref() const noexcept { return stream_ref::from_handle(handle_); }
+
+ private:
+  StreamHandle handle_ = kLegacyStream;
+};
+
+// An array argument: any framework's array that meets the constraints, without a copy. T is the element type; const T
+// takes read-only arrays, T asks for writable memory, const void takes any dtype. Constraints: shape<…> or rank<…>,
+// c_contig or f_contig, on_host (where no device is named), on_cpu, on_cuda, any_device, aligned<…>, writable,
+// may_convert, overloaded, and types of your own with apply(Requirement&).
+//
+// Move-only; keeps the memory alive as long as it lives, on any thread, with the GIL or without.
+template <class T, Constraint... Constraints>
+class Arg {
+ public:
+  using Layout = typename detail::first_of<detail::is_layout, any_layout, Constraints...>::type;
+  using Device = typename detail::first_of<detail::is_device, on_host, Constraints...>::type;
+  static constexpr Requirement kRequirement = requirement_of<T, Device, Constraints...>();
+  static constexpr int kRank =
+      kRequirement.min_rank == kRequirement.max_rank ? static_cast<int>(kRequirement.max_rank) : static_cast<int>(dyn);
+  static constexpr bool kHasExtents = (detail::has_extents<Constraints>() || ...);
+  static constexpr bool kMayConvert = (std::is_same_v<Constraints, may_convert> || ...);
+  static constexpr bool kOverloaded = (std::is_same_v<Constraints, overloaded> || ...);
+  static_assert(!kMayConvert || !kRequirement.writable,
+                "a writable argument is never converted: what is written to a copy is lost. Take const elements");
+  static_assert((0 + ... + int{detail::is_layout<Constraints>::value}) <= 1, "an argument has one layout");
+  static_assert((0 + ... + int{detail::is_device<Constraints>::value}) <= 1, "an argument has one device constraint");
+
+  Arg(Arg&& other) noexcept : holder_(std::move(other.holder_)), flags_(other.flags_) {
+    std::construct_at(&kept_, other.kept_);
+  }
+  Arg& operator=(Arg&& other) noexcept {
+    holder_ = std::move(other.holder_);
+    flags_ = other.flags_;
+    std::construct_at(&kept_, other.kept_);
+    return *this;
+  }
+
+  // The elements. Host memory is ready. With a rank that is known at run time only, the argument must stay where it is
+  // while the view is used.
+  auto view() const noexcept {
+    static_assert(Device::kHost, "device memory may still be written to by its producer: name the stream that you use "
+                                 "it on, view(stream), which is made to wait");
+    return make_view();
+  }
+  // The same, ready for work that is queued on `stream` later. Throws Error. Needs no GIL.
+  auto view(stream_ref stream) const {
+    order(stream);
+    return make_view();
+  }
+
+  // A tensor of the same memory, which may outlive the call. Takes the GIL for a moment where it is not held.
+  Tensor tensor() const {
+    Tensor t = kept_.descriptor();
+    t.flags = flags_;
+    t.owner = holder_.share();
+    return t;
+  }
+
+  DLDevice device() const noexcept { return kept_.device(); }
+  Ordering ready() const noexcept { return kept_.ready(); }
+  bool readonly() const noexcept { return (flags_ & kFlagReadOnly) != 0; }
+
+  // Makes `stream` wait for the data. Throws Error.
+  void order(stream_ref stream) const {
+    const Ordering ready = kept_.ready();
+    if (ready.is_ready()) return;
+    char reason[512];
+    if (detail::api_table->order(kept_.device(), static_cast<std::uint8_t>(ready.kind), ready.handle, stream.handle(),
+                                 reason, sizeof reason) != 0)
+      throw Error(ErrorCode::kCuda, std::string("view(stream): ") + reason);
+  }
+
+ private:
+  template <class, class>
+  friend struct ::pybind11::detail::type_caster;
+
+  Arg() noexcept {}  // load() makes it one
+
+  static constexpr bool kTyped = !std::is_void_v<T>;
+  static constexpr Requirement kShapeOnly{.min_rank = kRequirement.min_rank,
+                                          .max_rank = kRequirement.max_rank,
+                                          .extents = kRequirement.extents};
+  using Kept = typename detail::kept_of<T, kRank, Layout, Device>::type;
+  static_assert(std::is_nothrow_copy_constructible_v<Kept> && std::is_trivially_destructible_v<Kept>);
+  static constexpr bool kAnyRank = std::is_same_v<Kept, detail::AnyRank>;
+  static constexpr int kCapacity = kAnyRank ? kInlineDims : kRank <= kInlineDims ? kRank : 0;
+
+  // For any rank the reader writes to where it stays.
+  using Reading = detail::Reading<kCapacity>;
+  auto& space([[maybe_unused]] Reading& local) noexcept {
+    if constexpr (kAnyRank)
+      return kept_.space();
+    else
+      return local;
+  }
+
+  enum class Outcome : std::uint8_t { kTaken, kUnreadable, kUnfit };  // kUnreadable: a Python error is set
+
+  // The caster's. False: this is no fitting array, and pybind11 may look for another overload. `convert`: pybind11
+  // tries nothing else before this, so an array that does not fit is an error.
+  bool load(PyObject* object, bool convert, const detail::Place& place) {
+    Reading local;
+    const Outcome outcome = take(object, local);
+    if (outcome == Outcome::kTaken) [[likely]] return true;
+    return recover(object, convert, place, outcome, space(local).record);
+  }
+
+  // Reads `object`. kUnfit: it stays held, and space(local) describes it.
+  Outcome take(PyObject* object, Reading& local) {
+    if constexpr (kAnyRank) std::construct_at(&kept_);
+    auto& [record, dims] = space(local);
+    if (detail::api().read(object, &record, dims, kCapacity) != 0) [[unlikely]] return Outcome::kUnreadable;
+    holder_ = detail::Reference(record.holder);
+    Tensor t;
+    if constexpr (kTyped) {
+      constexpr DType kDType = dtype_of_v<T>;
+      if (!detail::same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]] return Outcome::kUnfit;
+      detail::point_at_record(t, record, info(kDType));
+    } else {
+      detail::point_at_record(t, record, detail::known_dtype(record.dl.dtype));
+    }
+    if (find_violation(t, kRequirement) != Violation::kNone) [[unlikely]] return Outcome::kUnfit;
+    flags_ = record.flags;
+    if constexpr (kAnyRank)
+      kept_.adopt();
+    else
+      std::construct_at(&kept_, Kept::unchecked(t));
+    return Outcome::kTaken;
+  }
+
+  // After a failed take(): a conversion where that is allowed, else the reason, or false.
+  [[gnu::cold, gnu::noinline]] bool recover(PyObject* object, bool convert, const detail::Place& place, Outcome outcome,
+                                            const c_api::Record& record) {
+    const detail::Reference read = std::move(holder_);
+    Tensor t;
+    Violation v = Violation::kNone;
+    if (outcome == Outcome::kUnfit) {
+      Tensor seen;
+      detail::point_at_record(seen, record, detail::known_dtype(record.dl.dtype));
+      t = detail::with_own_dims(seen);
+      if (kMayConvert) v = find_violation(t, kShapeOnly);  // what no conversion mends comes first
+      if (v == Violation::kNone) v = find_violation(t, kRequirement);
+    }
+    if (convert && kMayConvert && detail::conversion_may_help(v)) {
+      const c_api::Wanted wanted = detail::wanted_of(kRequirement);
+      // What was read, not `object`: a capsule has nothing more to give.
+      const detail::Reference converted(detail::api_table->adapt(read.get(), &wanted));
+      if (converted.get() == nullptr) {
+        outcome = Outcome::kUnreadable;
+      } else {
+        Reading other;
+        if (take(converted.get(), other) == Outcome::kTaken) return true;
+        holder_.reset_with_gil();
+        if (PyErr_Occurred() != nullptr) PyErr_Clear();  // the first refusal says what is wrong
+      }
+    }
+    if (!convert || kOverloaded) {
+      if (outcome == Outcome::kUnreadable) detail::clear_refusal();
+      return false;
+    }
+    if (outcome == Outcome::kUnreadable) throw ::pybind11::error_already_set();
+    detail::throw_refusal(v, t, kRequirement, object, place);
+  }
+
+  auto make_view() const noexcept {
+    static_assert(kTyped, "any dtype: ask for the elements with tensor().view<const float, 2>()");
+    if constexpr (kAnyRank) {
+      Tensor t;
+      kept_.describe(t);
+      return TensorView<T, dyn, Layout, Device>::unchecked(t);
+    } else {
+      return kept_;
+    }
+  }
+
+  detail::Reference holder_;
+  std::uint64_t flags_ = 0;
+  union {
+    Kept kept_;  // set by take()
+  };
+};
+
+}  // namespace dlbridge

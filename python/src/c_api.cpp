@@ -1,0 +1,213 @@
+// dlbridge._core._c_api: the readers of protocols/ for the arguments and results of other extension modules.
+#include "dlbridge/c_api.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "dlbridge/cuda_order.h"
+#include "dlbridge/dlpack_codec.h"
+#include "protocols/array_interface/array_interface.h"
+#include "protocols/buffer/buffer.h"
+#include "protocols/common/errors.h"
+#include "protocols/common/streams.h"
+#include "python/src/bridge.h"
+#include "python/src/routes.h"
+
+namespace dlbridge::py {
+
+namespace {
+
+// Runs a C slot's body: what it throws becomes a Python error and `failure`.
+template <class Result, class Body>
+Result guarded(Result failure, Body body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    raise_current_exception();
+    return failure;
+  }
+}
+
+void copy_text(const std::string& text, char* out, std::size_t capacity) noexcept {
+  if (capacity == 0) return;
+  const std::size_t n = std::min(text.size(), capacity - 1);
+  std::memcpy(out, text.data(), n);
+  out[n] = '\0';
+}
+
+// --- read -----------------------------------------------------------------------------------------------------------
+
+// jax.Array's one concrete class. Its buffer is five times as cheap as its __dlpack__, which is Python code, and it
+// says that the memory is read-only, which JAX's legacy capsule cannot. Null until an instance is met.
+PyTypeObject* jax_array_type = nullptr;  // a strong reference, guarded by the GIL
+
+bool is_jax_array(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == jax_array_type) [[likely]] return true;
+  if (std::strstr(type->tp_name, "ArrayImpl") == nullptr || !type_name(object).starts_with("jaxlib.")) return false;
+  Py_INCREF(type);
+  Py_XDECREF(std::exchange(jax_array_type, type));
+  return true;
+}
+
+// Null without an error: the array has no buffer (it is on a device, sharded, or of a dtype that the buffer protocol
+// cannot say), and the other protocols are to be asked.
+TensorObject* read_jax_buffer(PyObject* object) {
+  PendingTensor pending(Protocol::kBuffer);
+  if (pending.get() == nullptr) return nullptr;
+  if (buffer::read(object, pending.get()) == dlpack::Read::kDone) return pending.commit();
+  pending.abandon();
+  if (PyErr_ExceptionMatches(PyExc_Exception) != 0 && PyErr_ExceptionMatches(PyExc_MemoryError) == 0) PyErr_Clear();
+  return nullptr;
+}
+
+TensorObject* read_object(PyObject* object) {
+  if (route_of(Py_TYPE(object)).route == Route::kGeneric && is_jax_array(object)) {
+    TensorObject* tensor = read_jax_buffer(object);
+    if (tensor != nullptr || PyErr_Occurred() != nullptr) return tensor;
+  }
+  return as_tensor(read_any(object));
+}
+
+int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t capacity) noexcept {
+  return guarded(-1, [&] {
+    if (Py_TYPE(object) == array_interface::numpy_array_type) [[likely]] {
+      RecordTensor borrowed(*out, dims, capacity);
+      if (array_interface::borrow_numpy(object, borrowed)) [[likely]] {
+        out->ready_kind = static_cast<std::uint8_t>(Ordering::Kind::kReady);
+        out->protocol = static_cast<std::uint8_t>(Protocol::kArrayInterface);
+        Py_INCREF(object);
+        out->holder = object;
+        return 0;
+      }
+    }
+    TensorObject* self = read_object(object);
+    if (self == nullptr) return -1;
+    const Tensor& tensor = self->tensor;
+    out->dl = tensor.dl;
+    out->flags = tensor.flags;
+    out->size = tensor.size;
+    out->ready_kind = static_cast<std::uint8_t>(tensor.ready.kind);
+    out->ready_handle = tensor.ready.handle;
+    out->protocol = static_cast<std::uint8_t>(self->protocol);
+    out->holder = as_object(self);
+    return 0;
+  });
+}
+
+PyObject* adapt(PyObject* object, const c_api::Wanted* wanted) noexcept {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    static PyObject* function = nullptr;  // immortal
+    if (function == nullptr) {
+      const Ref module(PyImport_ImportModule("dlbridge._adapt"));
+      function = module ? PyObject_GetAttrString(module.get(), "adapt") : nullptr;
+      if (function == nullptr) return nullptr;
+    }
+    const Ref tensor(as_object(read_object(object)));
+    if (!tensor) return nullptr;
+    const DTypeInfo* dtype = wanted->dtype.bits != 0 ? find_dtype(wanted->dtype) : nullptr;
+    const DeviceTypeInfo* device = wanted->device_type != 0 ? find_device_type(wanted->device_type) : nullptr;
+    const std::string dtype_text(dtype != nullptr ? dtype->name : "");
+    const std::string device_text(device != nullptr ? device->name : "");
+    return PyObject_CallFunction(function, "OzzC", tensor.get(), dtype != nullptr ? dtype_text.c_str() : nullptr,
+                                 device != nullptr ? device_text.c_str() : nullptr, wanted->order);
+  });
+}
+
+// --- results --------------------------------------------------------------------------------------------------------
+
+PyObject* wrap(DLManagedTensorVersioned* managed, std::uint8_t ready_kind, std::uintptr_t ready_handle) noexcept {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Tensor tensor;
+    if (const Status status = import_managed(managed, tensor); !status.ok()) {
+      raise("dlbridge::Tensor to Python", status.issue());
+      return nullptr;
+    }
+    tensor.ready = Ordering{static_cast<Ordering::Kind>(ready_kind), ready_handle};
+    return as_object(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr));
+  });
+}
+
+PyObject* convert_to(PyObject* tensor, const char* name) noexcept {
+  const Ref to(PyUnicode_InternFromString(name));
+  if (!to) return nullptr;
+  PyObject* const arguments[] = {tensor, to.get()};
+  return convert(nullptr, arguments, 2, nullptr);
+}
+
+void release(PyObject* object) noexcept {
+  if (!interpreter_alive()) return;  // the process frees the rest
+  const PyGILState_STATE state = PyGILState_Ensure();
+  {
+    ErrorGuard guard;
+    Py_DECREF(object);
+  }
+  PyGILState_Release(state);
+}
+
+// --- streams --------------------------------------------------------------------------------------------------------
+
+int parse_stream_argument(PyObject* argument, std::intptr_t* out) noexcept {
+  return guarded(-1, [&] {
+    StreamArgument stream;
+    if (!parse_stream(argument, "stream", stream)) return -1;
+    if (stream.kind == StreamArgument::Kind::kHandle) {
+      if (const Status status = check_stream(stream.handle); !status.ok()) {
+        raise("stream", status.issue());
+        return -1;
+      }
+    }
+    *out = stream.kind == StreamArgument::Kind::kNone     ? 0
+           : stream.kind == StreamArgument::Kind::kNoSync ? -1
+                                                          : static_cast<std::intptr_t>(stream.handle);
+    return 0;
+  });
+}
+
+int order(DLDevice device, std::uint8_t ready_kind, std::uintptr_t ready_handle, std::uintptr_t stream, char* message,
+          std::size_t capacity) noexcept {
+  try {
+    const Ordering ready{static_cast<Ordering::Kind>(ready_kind), ready_handle};
+    const Status status = cuda::order(stream == 0 ? kLegacyStream : stream, ready, device.device_id);
+    if (status.ok()) return 0;
+    copy_text(status.message(), message, capacity);
+  } catch (...) {
+    copy_text("out of memory", message, capacity);
+  }
+  return -1;
+}
+
+std::uintptr_t current_stream(std::int32_t device_id) noexcept { return cuda::current_stream(device_id); }
+
+// --- errors ---------------------------------------------------------------------------------------------------------
+
+void raise_code(std::uint8_t code, const char* message) noexcept {
+  const auto known = std::min(code, static_cast<std::uint8_t>(ErrorCode::kCuda));
+  PyErr_SetString(class_for(static_cast<ErrorCode>(known)), message);
+}
+
+void write_type_name(PyObject* object, char* out, std::size_t capacity) noexcept {
+  try {
+    copy_text(type_name(object), out, capacity);
+  } catch (...) {
+    copy_text("object", out, capacity);
+  }
+}
+
+constexpr c_api::Table kTable{
+    sizeof(c_api::Table), c_api::kMajor, c_api::kMinor, 0,     read,           adapt,      wrap,
+    convert_to,           release,       parse_stream_argument, order, current_stream, raise_code, write_type_name,
+};
+
+}  // namespace
+
+bool init_c_api(PyObject* module) {
+  // The capsule keeps the name's address; the table is read-only, whatever a capsule's pointer says.
+  PyObject* capsule = PyCapsule_New(const_cast<c_api::Table*>(&kTable), c_api::kCapsuleName, nullptr);
+  const bool added = capsule != nullptr && PyModule_AddObjectRef(module, "_c_api", capsule) == 0;
+  Py_XDECREF(capsule);
+  return added;
+}
+
+}  // namespace dlbridge::py

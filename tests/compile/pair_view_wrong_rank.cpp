@@ -1,0 +1,10 @@
+// expect: no match for call|no matching function
+#include "dlbridge/tensor_view.h"
+
+float corner(dlbridge::TensorView<float, 2> v) {
+#ifdef DLBRIDGE_MUST_FAIL
+  return v(0);
+#else
+  return v(0, 0);
+#endif
+}

@@ -1,0 +1,73 @@
+"""Builds the extension module of tests/pybind against the dlbridge that is tested, once a session."""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import dlbridge
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "pybind" / "caster_module.cpp"
+NAME = "caster_module"
+
+
+def _include_folders():
+    """Of the installed wheel; of the checkout where the package is an in-place build."""
+    try:
+        return [dlbridge.get_include()]
+    except FileNotFoundError:
+        tvm_ffi = importlib.util.find_spec("tvm_ffi")
+        if tvm_ffi is None:
+            pytest.skip("dlbridge is not installed from a wheel, and apache-tvm-ffi, for its dlpack.h, is not there")
+        return [str(SOURCE.parents[2] / "bridge" / "include"), str(Path(tvm_ffi.origin).parent / "include")]
+
+
+def _sanitizer_flags():
+    """Most of what is tested is in headers: under a sanitizer the module is built with it, too."""
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        return []
+    return ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
+
+
+def compiler_command():
+    """The compiler with all warnings and all headers. Skips by name where something is missing."""
+    pybind11 = pytest.importorskip("pybind11", "3.1", reason="pybind11 >= 3.1 builds the test extension")
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on PATH to build the test extension")
+    return [
+        *(compiler, "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
+        *(f"-I{i}" for i in _include_folders()),
+        *(part for i in (sysconfig.get_paths()["include"], pybind11.get_include()) for part in ("-isystem", i)),
+    ]
+
+
+@functools.cache
+def build():
+    """The path of the built module. Skips by name where it cannot be built."""
+    folder = tempfile.mkdtemp(prefix="dlbridge-caster-")
+    path = os.path.join(folder, NAME + sysconfig.get_config_var("EXT_SUFFIX"))
+    command = [*compiler_command(), "-O0", "-fPIC", "-shared", *_sanitizer_flags(), str(SOURCE), "-o", path]
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}  # the compiler is not under test
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@functools.cache
+def load():
+    """The module, imported."""
+    spec = importlib.util.spec_from_file_location(NAME, build())
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[NAME] = module
+    spec.loader.exec_module(module)
+    return module
