@@ -81,7 +81,7 @@ def build(row: Row, modules: dict[str, Any], tensors: dict[str, Any]) -> tuple[d
             call()
             calls[library] = call
         except Exception as error:  # a peer that cannot do it is part of the result
-            refused[library] = f"{type(error).__name__}: {error}"[:160]
+            refused[library] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:100]
     return calls, refused
 
 

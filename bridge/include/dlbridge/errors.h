@@ -14,10 +14,10 @@ enum class ErrorCode : std::uint8_t {
   kRefused,      // an exchange the specification says to refuse            -> BufferError
   kCopyRefused,  // refused only because copying was forbidden              -> BufferError and ValueError
   kMalformed,    // data that breaks the protocol, or a bad argument value  -> ValueError
-  kIndex,        // an index out of bounds, or one that is none           -> IndexError
   kOverflow,     // shape or strides that leave the address space           -> OverflowError
   kOutOfMemory,  //                                                         -> MemoryError
   kCuda,         // the CUDA driver reported an error                       -> RuntimeError
+  kIndex,        // an index out of bounds, or one that is none           -> IndexError
 };
 
 struct Issue {
