@@ -216,10 +216,10 @@ def _reductions_before(nodes: Iterable[Node]) -> list[Node]:
 def _group(wanted: Sequence[Node], written: dict[int, Node]) -> list[list[tuple[Node, int | None]]]:
     """Results that come from the same arrays share a kernel: they have one shape."""
     groups: dict[tuple[Node, ...], _Group] = {}
-    todo: list[tuple[Node, int | None]] = [(node, None) for node in {n.number: n for n in wanted}.values()]
-    todo = [(node, target) for node, target in todo if not is_leaf(node)]
-    todo += [(node, target) for target, node in written.items()]
-    for node, target in todo:
+    unique = {n.number: n for n in wanted}.values()
+    results: list[tuple[Node, int | None]] = [(node, None) for node in unique if not is_leaf(node)]
+    results += [(node, target) for target, node in written.items()]
+    for node, target in results:
         leaves = tuple(leaf for leaf in write_body([node]).leaves if _is_array(leaf))
         if not leaves:
             raise CannotFuse("fuse(): a result depends on scalars alone. Compute it outside")
