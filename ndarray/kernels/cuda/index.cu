@@ -208,7 +208,7 @@ int launch(const IndexArgs& args, const Plan& plan, const std::uint8_t* keep) {
   move.keep = keep;
   move.dims.ndim = plan.ndim;
   for (int d = 0; d < plan.ndim; ++d) {
-    move.dims.shape[d] = FastDivide<U>(static_cast<U>(plan.shape[d]));
+    move.dims.shape[d] = BasicDivider<U>::of(plan.shape[d]);
     move.dims.value_strides[d] = plan.value_strides[d];
     move.dims.base_strides[d] = plan.base_strides[d];
     move.keep_strides[d] = plan.keep_strides[d];

@@ -32,7 +32,7 @@ struct AccumulateArgs {
   unsigned char* base;
   IndexSpace space;
   IndexDims<std::uint64_t> column_dims;
-  FastDivide<std::uint64_t> columns;
+  Divider64 columns;
 };
 
 __device__ std::int64_t offset_in(const IndexDims<std::uint64_t>& dims, const std::int64_t* strides, std::uint64_t at) {
@@ -161,12 +161,12 @@ int scatter_add(const IndexArgs& loop, IndexScratch& scratch) {
   for (int d = 0; d < loop.ndim; ++d) {
     if (is_index_dim(loop, d)) continue;
     const int n = args.column_dims.ndim++;
-    args.column_dims.shape[n] = FastDivide<std::uint64_t>(static_cast<std::uint64_t>(loop.shape[d]));
+    args.column_dims.shape[n] = Divider64::of(loop.shape[d]);
     args.column_dims.value_strides[n] = loop.value_strides[d];
     args.column_dims.base_strides[n] = loop.base_strides[d];
     columns *= loop.shape[d];
   }
-  args.columns = FastDivide<std::uint64_t>(static_cast<std::uint64_t>(columns));
+  args.columns = Divider64::of(columns);
   SortedPositions sorted;
   if (const int rc = sort_positions(loop, scratch, sorted); rc != 0) return rc;
   return visit_accumulated(loop.dtype,

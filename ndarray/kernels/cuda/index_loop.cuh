@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/functors/fast_divide.h"
+#include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/functors/index_plan.h"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -34,7 +34,7 @@ struct IndexArray {
 template <class U>
 struct IndexDims {
   int ndim = 0;
-  FastDivide<U> shape[kIndexDims];
+  BasicDivider<U> shape[kIndexDims];
   std::int64_t value_strides[kIndexDims], base_strides[kIndexDims];
 };
 

@@ -12,7 +12,7 @@ IndexSpace index_space(const IndexArgs& loop) {
   int n = 0;
   for (int d = 0; d < loop.ndim; ++d) {
     if (!is_index_dim(loop, d)) continue;
-    space.dims.shape[n] = FastDivide<std::uint64_t>(static_cast<std::uint64_t>(loop.shape[d]));
+    space.dims.shape[n] = Divider64::of(loop.shape[d]);
     space.dims.value_strides[n] = loop.value_strides[d];
     space.dims.base_strides[n] = loop.base_strides[d];
     for (int k = 0; k < loop.arrays; ++k) space.array[k].strides[n] = loop.index_strides[k][d];

@@ -6,6 +6,8 @@
 //   positions, complex numbers            keys with positions, sorted stably; the values are gathered
 //   many rows                             the row above the key, all rows at once
 //   what does not fit 64 bits             a merge sort
+#include <bit>
+
 #include "ndarray/kernels/cuda/sort.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -29,10 +31,14 @@ dim3 grid_of(std::int64_t n) { return dim3(static_cast<unsigned>((n + kThreads *
 // Where an element lies: its row goes above the key, its position in the row is the payload.
 struct RowShape {
   std::int64_t total, n;
-  FastDivisor by_n;
+  Divider64 by_n;
   int row_shift;  // bits of the key below the row; 0: one row
+
+  DLBRIDGE_ND_HD std::int64_t row_of(std::int64_t i) const {
+    return static_cast<std::int64_t>(by_n.quotient(static_cast<std::uint64_t>(i)));
+  }
 };
-RowShape one_row(std::int64_t n) { return {n, n, fast_divisor(n), 0}; }
+RowShape one_row(std::int64_t n) { return {n, n, Divider64::of(n), 0}; }
 
 // What radix sorts take as signed has its top bit flipped.
 template <class Key>
@@ -42,7 +48,7 @@ template <class Bits, class Key>
 __global__ void encode_keys(const Bits* in, Key* keys, std::uint32_t* positions, functors::KeyCode code, bool ranks,
                             RowShape shape) {
   for_each_element(shape.total, [&](std::int64_t i) {
-    const std::int64_t row = shape.row_shift == 0 ? 0 : divide(i, shape.by_n);
+    const std::int64_t row = shape.row_shift == 0 ? 0 : shape.row_of(i);
     const auto key = static_cast<Key>(encode(in[i], code, ranks)) ^ kSignFlip<Key>;
     keys[i] = static_cast<Key>(static_cast<Key>(row) << shape.row_shift | key);
     if (positions != nullptr) positions[i] = static_cast<std::uint32_t>(i - row * shape.n);
@@ -60,7 +66,7 @@ __global__ void encode_complex64(const void* in, std::uint64_t* keys, std::uint3
 __global__ void encode_wide(const void* in, WideItem* items, DType dtype, int itemsize, functors::KeyCode code,
                             RowShape shape) {
   for_each_element(shape.total, [&](std::int64_t i) {
-    const std::int64_t row = divide(i, shape.by_n);
+    const std::int64_t row = shape.row_of(i);
     const WideKey key = wide_key(dtype, itemsize, code, in, i);
     items[i] = {key.high, key.low, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(i - row * shape.n)};
   });
@@ -78,7 +84,7 @@ __global__ void write_results(const std::uint32_t* positions, int stride, std::i
     const std::int64_t position = positions[i * stride];
     if (indices != nullptr) indices[i] = position;
     if (keys_out != nullptr) {
-      const std::int64_t row = shape.n == shape.total ? 0 : divide(i, shape.by_n);
+      const std::int64_t row = shape.n == shape.total ? 0 : shape.row_of(i);
       copy_item(keys_out, i, keys_in, row * shape.n + position, itemsize);
     }
   });
@@ -111,7 +117,7 @@ struct Rows {
   }
 };
 
-int bits_for(std::int64_t values) { return detail::log2_ceil(values); }
+int bits_for(std::int64_t values) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(values - 1))); }
 
 // Keys of Bits, held in Key: turned back after the sort.
 template <class Bits, class Key>

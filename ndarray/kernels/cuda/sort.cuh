@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ndarray/kernels/cuda/launch.cuh"
-#include "ndarray/kernels/cuda/reduce_plan.h"
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/functors/sort_keys.h"
 
 namespace dlbridge::nd::cuda_kernels {

@@ -582,16 +582,25 @@ TEST(Loop, PartsAndTilesCoverEveryElementOnce) {
   }
 }
 
-TEST(Divider, IsExact) {
-  std::mt19937 random(3);
+template <class U>
+void check_divider() {
+  constexpr int kBits = sizeof(U) * 8;
+  constexpr U kMost = ~U{0} >> 1;
+  std::mt19937_64 random(3);
   for (int i = 0; i < 3000; ++i) {
-    const std::uint32_t d =
-        i < 300 ? static_cast<std::uint32_t>(i + 1) : 1 + static_cast<std::uint32_t>(random() >> (1 + i % 31));
-    const Divider divider = Divider::of(d);
-    for (const std::uint32_t n :
-         {0u, d - 1, d, 2 * (d / 2) + 1, static_cast<std::uint32_t>(random() >> 1), 0x7fffffffu})
-      ASSERT_EQ(divider.quotient(n & 0x7fffffffu), (n & 0x7fffffffu) / d) << n << " / " << d;
+    const U d = i < 300 ? static_cast<U>(i + 1) : 1 + (static_cast<U>(random()) >> (2 + i % (kBits - 2)));
+    const auto divider = BasicDivider<U>::of(static_cast<std::int64_t>(d));
+    for (const U n : {U{0}, d - 1, d, 2 * (d / 2) + 1, kMost / d * d, kMost / d * d - 1, static_cast<U>(random()), kMost}) {
+      U rest = n & kMost;
+      ASSERT_EQ(divider.quotient(rest), rest / d) << n << " / " << d;
+      ASSERT_EQ(divider.split(rest), (n & kMost) % d);
+      ASSERT_EQ(rest, (n & kMost) / d);
+    }
   }
+}
+TEST(Divider, IsExact) {
+  check_divider<std::uint32_t>();
+  check_divider<std::uint64_t>();
 }
 
 TEST(Range, CountsInEveryDtype) {
