@@ -1,4 +1,6 @@
-// Sort keys: any dtype's order as the order of unsigned integers, for radix and merge sorts on host and device.
+// The order of sort and search: numbers ascending, NaN after all of them, complex numbers lexicographically. Written
+// once, as keys: unsigned integers whose order is the dtype's, for radix and merge sorts and for binary searches, on
+// host and device.
 #pragma once
 
 #include <cstdint>
@@ -88,6 +90,10 @@ DLBRIDGE_ND_HD constexpr Bits from_value_key(Bits key, const KeyCode& code) noex
 template <class Bits>
 struct ComplexKey {
   Bits high, low;
+
+  DLBRIDGE_ND_HD friend constexpr bool operator<(const ComplexKey& a, const ComplexKey& b) noexcept {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+  }
 };
 template <class Bits>
 DLBRIDGE_ND_HD constexpr ComplexKey<Bits> rank_key(Bits real, Bits imaginary, const KeyCode& code) noexcept {
@@ -96,6 +102,20 @@ DLBRIDGE_ND_HD constexpr ComplexKey<Bits> rank_key(Bits real, Bits imaginary, co
   if (!real_nan && !imaginary_nan) return {real_key, imaginary_key};
   const Bits group = static_cast<Bits>((real_nan ? 2 : 0) + (imaginary_nan ? 1 : 0));  // 1, 2, 3
   return {static_cast<Bits>(kAllOnes<Bits> - 3 + group), real_nan ? imaginary_key : real_key};
+}
+
+// The ascending key of a value.
+template <class T>
+DLBRIDGE_ND_HD constexpr auto order_key(T value) noexcept {
+  constexpr KeyCode code = key_code(dtype_of_native<T>::value, false);
+  constexpr std::size_t kBytes = sizeof(real_t<T>);
+  using Narrow = std::conditional_t<kBytes == 1, std::uint8_t, std::uint16_t>;
+  using Wide = std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>;
+  using Bits = std::conditional_t<kBytes <= 2, Narrow, Wide>;
+  if constexpr (is_complex_v<T>)
+    return rank_key(__builtin_bit_cast(Bits, value.real()), __builtin_bit_cast(Bits, value.imag()), code);
+  else
+    return rank_key(__builtin_bit_cast(Bits, value), code);
 }
 
 }  // namespace dlbridge::nd::functors

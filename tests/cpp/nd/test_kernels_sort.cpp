@@ -1,10 +1,12 @@
-// The host's sorts against std::stable_sort with the order of search, and the key transforms against that order.
+// The host's sorts against std::stable_sort and its searches against a count, both by an order written with comparisons;
+// and what the key transforms promise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/functors/order.h"
 #include "ndarray/kernels/functors/sort_keys.h"
 #include "tests/cpp/nd/reduce_cases.h"
 
@@ -21,6 +23,21 @@ bool has_nan(T x) {
     return cast<double>(x) != cast<double>(x);
   else
     return false;
+}
+
+// NumPy's order; complex numbers with NaN in the imaginary part, in the real part, in both come last.
+template <class T>
+bool precedes(T a, T b) {
+  if constexpr (is_half_v<T>) {
+    return precedes(to_float(a), to_float(b));
+  } else if constexpr (is_complex_v<T>) {
+    const auto group = [](T z) { return (std::isnan(z.real()) ? 2 : 0) + (std::isnan(z.imag()) ? 1 : 0); };
+    if (group(a) != group(b)) return group(a) < group(b);
+    if (group(a) < 2 && a.real() != b.real()) return a.real() < b.real();
+    return a.imag() < b.imag();
+  } else {
+    return a < b || (!has_nan(a) && has_nan(b));
+  }
 }
 
 // The positions in order; descending, numbers turn around and NaN stay last.
@@ -85,6 +102,36 @@ TEST(HostSort, NanOfEitherSignComesLastAndZerosKeepTheirOrder) {
     EXPECT_EQ(indices, descending ? (std::vector<std::int64_t>{4, 6, 1, 3, 5, 0, 2})
                                   : (std::vector<std::int64_t>{5, 1, 3, 6, 4, 0, 2}));
   }
+}
+
+TEST(HostSearch, CountsWhatComesBeforeInEveryDtype) {
+  constexpr std::int64_t kRow = 61, kValues = 40;
+  for (unsigned d = 0; d < 32; ++d)
+    visit_dtype<kAllSet>(
+        static_cast<DType>(d),
+        [&]<class T>() {
+          constexpr DType dtype = dtype_of_native<T>::value;
+          const std::vector<unsigned char> buffer = random_buffer(dtype, kRow, 8, true);
+          const T* x = reinterpret_cast<const T*>(buffer.data());
+          const auto order = sorted_positions(x, kRow, false);
+          std::unique_ptr<T[]> row(new T[kRow]);  // not a vector: of bool it is none
+          for (std::size_t i = 0; i < kRow; ++i) row[i] = x[order[i]];
+          std::vector<unsigned char> wanted = random_buffer(dtype, kValues, 9, true);
+          std::memcpy(wanted.data(), x, kValues / 2 * sizeof(T));  // half of them are in the row
+          const T* values = reinterpret_cast<const T*>(wanted.data());
+          for (const bool right : {false, true}) {
+            std::int64_t out[kValues];
+            const SearchArgs args{dtype, right, row.get(), kRow, values, kValues, out, 0};
+            EXPECT_EQ(host_kernels::search(args), 0);
+            for (std::size_t j = 0; j < kValues; ++j) {
+              const T value = values[j];
+              const auto before = [&](T element) { return right ? !precedes(value, element) : precedes(element, value); };
+              EXPECT_EQ(out[j], std::count_if(row.get(), row.get() + kRow, before)) << info(dtype).name << " at " << j;
+            }
+          }
+          return 0;
+        },
+        0);
 }
 
 // What CUDA's radix sorts of values rely on: a bijection that is monotone and puts every NaN last.
