@@ -5,13 +5,11 @@
 
 #include "ndarray/kernels/functors/op_functors.h"
 #include "ndarray/kernels/functors/op_groups.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kBlock = 64;  // elements of a dense run that are done in one go
-
-// data[0] is written, the others are read; strides in bytes, 0 repeats the element.
-using InnerLoop = void (*)(char* const* data, const std::int64_t* strides, std::int64_t n);
 
 template <class T>
 T load_at(const char* p) noexcept {
@@ -105,6 +103,5 @@ InnerLoop find_arithmetic_loop(Op op, DType compute) noexcept;
 InnerLoop find_logic_loop(Op op, DType compute) noexcept;
 InnerLoop find_math_loop(Op op, DType compute) noexcept;
 InnerLoop find_complex_loop(Op op, DType compute) noexcept;
-InnerLoop cast_loop(DType from, DType to) noexcept;
 
 }  // namespace dlbridge::nd::host_kernels

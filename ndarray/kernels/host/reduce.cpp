@@ -25,7 +25,7 @@ int run(const HostReduction& call) {
 int reduce(const ReduceArgs& args) {
   if (args.kept_size == 0) return 0;
   const functors::ReduceRoute route = functors::route_of(args);
-  const CastLoop cast = route.casts ? cast_loop(args.in_dtype, route.load) : nullptr;
+  const InnerLoop cast = route.casts ? cast_loop(args.in_dtype, route.load) : nullptr;
   if (route.casts && cast == nullptr) return kErrorUnsupported;
   if (!functors::casts_result(args, route))
     return run({args, route, cast, static_cast<char*>(args.out), args.kept_out_strides});

@@ -6,17 +6,14 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/reduce_route.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
-
-// data[0] is written, data[1] read, strides in bytes; defined with the elementwise casts.
-using CastLoop = void (*)(char* const* data, const std::int64_t* strides, std::int64_t n);
-CastLoop cast_loop(DType from, DType to) noexcept;
 
 struct HostReduction {
   const ReduceArgs& args;
   functors::ReduceRoute route;
-  CastLoop cast;  // null: elements are loaded as they are
+  InnerLoop cast;  // null: elements are loaded as they are
   char* out;
   const std::int64_t* out_strides;
 };

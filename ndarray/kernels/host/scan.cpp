@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/host/reduce_loops.h"
+#include "ndarray/kernels/functors/reduce_route.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -11,8 +12,8 @@ constexpr std::int64_t kChunk = 256;
 
 struct ScanCall {
   const ScanArgs& args;
-  CastLoop load;   // in_dtype -> the accumulator's dtype
-  CastLoop store;  // the accumulator's dtype -> out_dtype
+  InnerLoop load;   // in_dtype -> the accumulator's dtype
+  InnerLoop store;  // the accumulator's dtype -> out_dtype
   std::int64_t in_size, out_size;
 
   const char* in(std::int64_t i) const { return static_cast<const char*>(args.in) + i * in_size; }
