@@ -36,7 +36,7 @@ PyObject* load_nd(PyObject*, PyObject*) noexcept {
       return nullptr;
     const auto handle = pybind11::reinterpret_borrow<pybind11::module_>(module.get());
     init_runtime(handle);
-    ::init_user_kernels(handle);
+    init_user_kernels(handle);
     native = module.release();
     return Ref::borrow(native).release();
   } catch (pybind11::error_already_set& error) {

@@ -343,11 +343,7 @@ bool init_kernel_launcher(PyObject* module) {
          PyModule_AddObjectRef(module, "KernelLauncher", reinterpret_cast<PyObject*>(kernel_type)) == 0;
 }
 
-}  // namespace dlbridge::py::nd
-
-void init_user_kernels(pybind11::module_ m) {
-  namespace pyb = pybind11;
-  using namespace dlbridge::py::nd;
+void init_user_kernels(pyb::module_ m) {
   if (!init_kernel_launcher(m.ptr()) || !init_elementwise_launcher(m.ptr()) || !init_kernel_keys(m.ptr()))
     throw pyb::error_already_set();
   m.def("kernel_configure", &kernel_configure, "Names a kernel and says what its launches check.");
@@ -361,3 +357,5 @@ void init_user_kernels(pybind11::module_ m) {
   m.def("nvrtc_open", &nvrtc_open, "Opens NVRTC, the first usable of the candidates.");
   m.def("nvrtc_compile", &nvrtc_compile, "Compiles CUDA C++.");
 }
+
+}  // namespace dlbridge::py::nd

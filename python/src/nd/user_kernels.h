@@ -4,9 +4,9 @@
 
 #include <pybind11/pybind11.h>
 
-void init_user_kernels(pybind11::module_ m);
-
 namespace dlbridge::py::nd {
+
+void init_user_kernels(pybind11::module_ m);
 
 // The base types of RawKernel and of ElementwiseKernel; false with a Python error set.
 bool init_kernel_launcher(PyObject* module);
