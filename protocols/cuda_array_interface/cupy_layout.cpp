@@ -1,9 +1,12 @@
 #include "protocols/cuda_array_interface/cupy_layout.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 #include <vector>
+
+#include "protocols/common/samples.h"
 
 namespace dlbridge::cuda_array_interface {
 
@@ -40,10 +43,6 @@ struct Sample {
 };
 using Samples = std::array<Sample, 4>;
 
-py::Ref attribute(PyObject* object, const char* name) {
-  return py::Ref(object != nullptr ? PyObject_GetAttrString(object, name) : nullptr);
-}
-
 py::Ref dims(const std::vector<std::int64_t>& values) {
   py::Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
   for (std::size_t i = 0; tuple && i < values.size(); ++i)
@@ -64,8 +63,8 @@ bool make_sample(PyObject* cupy, PyObject* cuda, const Recipe& recipe, Sample& o
   out.recipe = &recipe;
   out.array = py::Ref(PyObject_CallMethod(cupy, "ndarray", "OsOO", shape.get(), recipe.dtype, pointer.get(),
                                           strides.get()));
-  out.dtype = attribute(out.array.get(), "dtype");
-  out.data = attribute(out.array.get(), "data");
+  out.dtype = py::attribute(out.array.get(), "dtype");
+  out.data = py::attribute(out.array.get(), "data");
   return out.dtype && out.data;
 }
 
@@ -73,18 +72,12 @@ std::size_t words_of(PyTypeObject* type) noexcept {
   return static_cast<std::size_t>(type->tp_basicsize) / sizeof(Word);
 }
 
-// The one word of `count` for which `holds` in every sample; nothing where there is none or more than one.
+// The one word of the first `count` for which `holds` in every sample; nothing where there is none or more than one.
 template <class Predicate>
-std::optional<std::size_t> only_word(const Samples& samples, std::size_t count, Predicate holds) {
-  std::optional<std::size_t> found;
-  for (std::size_t i = kHeaderWords; i < count; ++i) {
-    bool everywhere = true;
-    for (const Sample& sample : samples) everywhere = everywhere && holds(sample, i);
-    if (!everywhere) continue;
-    if (found) return std::nullopt;
-    found = i;
-  }
-  return found;
+std::optional<std::size_t> find_word(const Samples& samples, std::size_t count, Predicate holds) {
+  return py::only_word(kHeaderWords, count, [&](std::size_t i) {
+    return std::ranges::all_of(samples, [&](const Sample& sample) { return holds(sample, i); });
+  });
 }
 
 // Two words that span as many numbers as there are axes, in arrays of 1, 2, 3 and 5 axes alike, are a vector's: only
@@ -96,21 +89,15 @@ std::optional<std::size_t> find_vector(const Samples& samples, std::size_t count
     return words[i] > 0xffff && words[i] % alignof(std::int64_t) == 0 &&
            words[i + 1] - words[i] == sample.recipe->shape.size() * sizeof(std::int64_t);
   };
-  std::optional<std::size_t> found;
-  for (std::size_t i = kHeaderWords; i + 1 < count; ++i) {
-    bool everywhere = true;
-    for (const Sample& sample : samples) everywhere = everywhere && spans(sample, i);
-    if (!everywhere) continue;
-    for (const Sample& sample : samples) {
-      const auto& wanted = sample.recipe->*values;
-      everywhere = everywhere && std::memcmp(reinterpret_cast<const void*>(sample.words()[i]), wanted.data(),
-                                             wanted.size() * sizeof(std::int64_t)) == 0;
-    }
-    if (!everywhere) continue;
-    if (found) return std::nullopt;
-    found = i;
-  }
-  return found;
+  const auto holds_values = [values](const Sample& sample, std::size_t i) {
+    const auto& wanted = sample.recipe->*values;
+    return std::memcmp(reinterpret_cast<const void*>(sample.words()[i]), wanted.data(),
+                       wanted.size() * sizeof(std::int64_t)) == 0;
+  };
+  return py::only_word(kHeaderWords, count - 1, [&](std::size_t i) {
+    return std::ranges::all_of(samples, [&](const Sample& sample) { return spans(sample, i); }) &&
+           std::ranges::all_of(samples, [&](const Sample& sample) { return holds_values(sample, i); });
+  });
 }
 
 bool same_members(const CupyMembers& members, const Sample& sample) {
@@ -127,7 +114,7 @@ bool same_members(const CupyMembers& members, const Sample& sample) {
 // that another signature is noticed.
 void* find_stream_function() {
   PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "cupy_backends.cuda.stream");  // borrowed
-  const py::Ref functions = attribute(module, "__pyx_capi__");
+  const py::Ref functions = py::attribute(module, "__pyx_capi__");
   if (!functions || !PyDict_Check(functions.get())) return nullptr;
   PyObject* capsule = PyDict_GetItemString(functions.get(), "get_stream_ptr");  // borrowed
   constexpr const char* kSignature = "intptr_t (int)";
@@ -139,18 +126,12 @@ void* find_stream_function() {
 
 void CupyLayout::learn() noexcept {
   --attempts_left_;
-  py::ErrorGuard guard;
-  try {
-    ready_ = learn_from_samples();
-  } catch (...) {
-    ready_ = false;
-  }
-  PyErr_Clear();
+  ready_ = py::learn_quietly([this] { return learn_from_samples(); });
 }
 
 bool CupyLayout::learn_from_samples() {
   PyObject* cupy = PyDict_GetItemString(PyImport_GetModuleDict(), "cupy");  // borrowed
-  const py::Ref cuda = attribute(cupy, "cuda");
+  const py::Ref cuda = py::attribute(cupy, "cuda");
   Samples samples;
   if (!cuda) return false;
   for (std::size_t i = 0; i < samples.size(); ++i)
@@ -164,16 +145,16 @@ bool CupyLayout::learn_from_samples() {
   const std::size_t pointer_words = words_of(pointer_type_);
   const auto shape = find_vector(samples, array_words, &Recipe::shape);
   const auto strides = find_vector(samples, array_words, &Recipe::strides_bytes);
-  const auto dtype = only_word(samples, array_words, [](const Sample& sample, std::size_t i) {
+  const auto dtype = find_word(samples, array_words, [](const Sample& sample, std::size_t i) {
     return sample.words()[i] == reinterpret_cast<Word>(sample.dtype.get());
   });
-  const auto data = only_word(samples, array_words, [](const Sample& sample, std::size_t i) {
+  const auto data = find_word(samples, array_words, [](const Sample& sample, std::size_t i) {
     return sample.words()[i] == reinterpret_cast<Word>(sample.data.get());
   });
-  const auto address = only_word(samples, pointer_words, [](const Sample& sample, std::size_t i) {
+  const auto address = find_word(samples, pointer_words, [](const Sample& sample, std::size_t i) {
     return sample.pointer_words()[i] == sample.recipe->address + sample.recipe->offset;
   });
-  const auto device = only_word(samples, pointer_words, [](const Sample& sample, std::size_t i) {
+  const auto device = find_word(samples, pointer_words, [](const Sample& sample, std::size_t i) {
     return static_cast<std::uint32_t>(sample.pointer_words()[i]) == static_cast<std::uint32_t>(sample.recipe->device);
   });
   stream_function_ = reinterpret_cast<StreamFunction>(find_stream_function());

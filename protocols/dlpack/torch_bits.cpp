@@ -3,6 +3,8 @@
 #include <bit>
 #include <optional>
 
+#include "protocols/common/samples.h"
+
 namespace dlbridge::dlpack {
 
 namespace {
@@ -28,10 +30,6 @@ py::Ref method(const py::Ref& object, const char* name) {
   return py::Ref(object ? PyObject_CallMethod(object.get(), name, nullptr) : nullptr);
 }
 
-py::Ref attribute(const py::Ref& object, const char* name) {
-  return py::Ref(object ? PyObject_GetAttrString(object.get(), name) : nullptr);
-}
-
 // One tensor of each state, the odd ones made as users make them.
 struct Samples {
   Sample real, other_real, complex, conj, neg, grad;
@@ -52,21 +50,9 @@ struct Samples {
     py::Ref wants_grad = method(empty("float32"), "requires_grad_");
     return take(type, empty("float32"), real) && take(type, empty("float32"), other_real) &&
            take(type, empty("complex64"), complex) && take(type, method(empty("complex64"), "conj"), conj) &&
-           take(type, attribute(lazy, "imag"), neg) && take(type, std::move(wants_grad), grad);
+           take(type, py::attribute(lazy.get(), "imag"), neg) && take(type, std::move(wants_grad), grad);
   }
 };
-
-// The one index for which `holds` is true; nothing where there is none or more than one.
-template <class Predicate>
-std::optional<std::size_t> only_word(std::size_t first, std::size_t count, Predicate holds) {
-  std::optional<std::size_t> found;
-  for (std::size_t i = first; i < count; ++i) {
-    if (!holds(i)) continue;
-    if (found) return std::nullopt;
-    found = i;
-  }
-  return found;
-}
 
 template <class Predicate>
 std::optional<std::size_t> first_word(std::size_t count, Predicate holds) {
@@ -79,13 +65,7 @@ std::optional<std::size_t> first_word(std::size_t count, Predicate holds) {
 
 void TorchBits::learn() noexcept {
   --attempts_left_;
-  py::ErrorGuard guard;
-  try {
-    ready_ = learn_from_samples();
-  } catch (...) {
-    ready_ = false;
-  }
-  PyErr_Clear();
+  ready_ = py::learn_quietly([this] { return learn_from_samples(); });
 }
 
 bool TorchBits::learn_from_samples() {
@@ -96,7 +76,7 @@ bool TorchBits::learn_from_samples() {
   const auto object_word = [](const Sample& sample, std::size_t i) {
     return reinterpret_cast<const std::uintptr_t*>(sample.object.get())[i];
   };
-  const auto impl_word = only_word(
+  const auto impl_word = py::only_word(
       sizeof(PyObject) / sizeof(std::uintptr_t),
       static_cast<std::size_t>(Py_TYPE(s.real.object.get())->tp_basicsize) / sizeof(std::uintptr_t),
       [&](std::size_t i) {
@@ -112,7 +92,7 @@ bool TorchBits::learn_from_samples() {
            s.neg.impl[i] == (plain | neg_bit) && s.conj.impl[i] == (plain | conj_bit);
   });
   if (!impl_word || !keys_word) return false;
-  const auto autograd_word = only_word(0, *keys_word, [&](std::size_t i) {
+  const auto autograd_word = py::only_word(0, *keys_word, [&](std::size_t i) {
     return s.real.impl[i] == 0 && s.other_real.impl[i] == 0 && s.complex.impl[i] == 0 && s.grad.impl[i] > 0xffff;
   });
   if (!autograd_word) return false;

@@ -1,0 +1,42 @@
+// Learning from samples where another library's objects keep their members: no place is assumed, and one counts only
+// where no other explains the samples too.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "protocols/common/python.h"
+
+namespace dlbridge::py {
+
+// The one index of [first, last) for which `holds`; nothing where there is none or more than one.
+template <class Predicate>
+std::optional<std::size_t> only_word(std::size_t first, std::size_t last, Predicate holds) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = first; i < last; ++i) {
+    if (!holds(i)) continue;
+    if (found) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+// What `learn` returns; false where it throws. Leaves the Python error of before, and none of its own.
+template <class Learn>
+bool learn_quietly(Learn learn) noexcept {
+  const ErrorGuard guard;
+  bool learned = false;
+  try {
+    learned = learn();
+  } catch (...) {
+  }
+  PyErr_Clear();
+  return learned;
+}
+
+// Null in, null out: a chain of calls is checked at its end.
+inline Ref attribute(PyObject* object, const char* name) {
+  return Ref(object != nullptr ? PyObject_GetAttrString(object, name) : nullptr);
+}
+
+}  // namespace dlbridge::py
