@@ -10,103 +10,49 @@ from __future__ import annotations
 import ctypes as ct
 from ctypes import pythonapi
 
+from dlbridge.tests.conformance import _abi
+from dlbridge.tests.conformance._abi import (
+    DESTRUCTOR,
+    ArrayStruct,
+    DLDataType,
+    DLDevice,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+    DLPackVersion,
+    DLTensor,
+    call_deleter,
+    capsule_pointer,
+    new_capsule,
+)
+from dlbridge.tests.conformance._adversary import (
+    _GET_BUFFER,
+    _RELEASE_BUFFER,
+    _incref,
+    _Slot,
+    _type_from_spec,
+    _TypeSpec,
+)
+
 _kept: list[object] = []  # see above
-
-# --- DLPack structs (dlpack.h 1.3) ------------------------------------------------------------------------------------
-
-
-class DLDevice(ct.Structure):
-    _fields_ = [("device_type", ct.c_int32), ("device_id", ct.c_int32)]
-
-
-class DLDataType(ct.Structure):
-    _fields_ = [("code", ct.c_uint8), ("bits", ct.c_uint8), ("lanes", ct.c_uint16)]
-
-
-class DLTensor(ct.Structure):
-    _fields_ = [
-        ("data", ct.c_void_p),
-        ("device", DLDevice),
-        ("ndim", ct.c_int32),
-        ("dtype", DLDataType),
-        ("shape", ct.POINTER(ct.c_int64)),
-        ("strides", ct.POINTER(ct.c_int64)),
-        ("byte_offset", ct.c_uint64),
-    ]
-
-
-class DLManagedTensor(ct.Structure):
-    _fields_ = [("dl_tensor", DLTensor), ("manager_ctx", ct.c_void_p), ("deleter", ct.c_void_p)]
-
-
-class DLPackVersion(ct.Structure):
-    _fields_ = [("major", ct.c_uint32), ("minor", ct.c_uint32)]
-
-
-class DLManagedTensorVersioned(ct.Structure):
-    _fields_ = [
-        ("version", DLPackVersion),
-        ("manager_ctx", ct.c_void_p),
-        ("deleter", ct.c_void_p),
-        ("flags", ct.c_uint64),
-        ("dl_tensor", DLTensor),
-    ]
-
 
 CPU, CUDA, CUDA_HOST, METAL, ROCM_HOST, CUDA_MANAGED = (1, 0), (2, 0), (3, 0), (8, 0), (11, 0), (13, 0)
 INT8, UINT8, INT32, INT64 = (0, 8, 1), (1, 8, 1), (0, 32, 1), (0, 64, 1)
 FLOAT32, FLOAT64, BFLOAT16, BOOL = (2, 32, 1), (2, 64, 1), (4, 16, 1), (6, 8, 1)
-READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
 
 # --- capsules ---------------------------------------------------------------------------------------------------------
 
-_DESTRUCTOR = ct.CFUNCTYPE(None, ct.c_void_p)
-_capsule_new = ct.PYFUNCTYPE(ct.py_object, ct.c_void_p, ct.c_char_p, ct.c_void_p)(("PyCapsule_New", pythonapi))
-_capsule_pointer = ct.PYFUNCTYPE(ct.c_void_p, ct.py_object, ct.c_char_p)(("PyCapsule_GetPointer", pythonapi))
-_capsule_name = ct.PYFUNCTYPE(ct.c_char_p, ct.py_object)(("PyCapsule_GetName", pythonapi))
-_capsule_set_name = ct.PYFUNCTYPE(ct.c_int, ct.py_object, ct.c_char_p)(("PyCapsule_SetName", pythonapi))
 # A dying capsule must not get a new reference: its destructor works on the bare address.
 _dying_is_valid = ct.PYFUNCTYPE(ct.c_int, ct.c_void_p, ct.c_char_p)(("PyCapsule_IsValid", pythonapi))
 _dying_pointer = ct.PYFUNCTYPE(ct.c_void_p, ct.c_void_p, ct.c_char_p)(("PyCapsule_GetPointer", pythonapi))
 
-_immortal: dict[bytes, bytes] = {}  # capsules keep the pointer to their name
 
-
-def new_capsule(address: int, name: bytes | None, destructor=None):
-    """A PyCapsule; `destructor` is a `_DESTRUCTOR` callback that outlives it."""
-    name = None if name is None else _immortal.setdefault(name, name)
-    return _capsule_new(address, name, None if destructor is None else ct.cast(destructor, ct.c_void_p))
-
-
-def capsule_name(capsule) -> bytes | None:
-    return _capsule_name(capsule)
-
-
-def rename(capsule, name: bytes) -> None:
-    _capsule_set_name(capsule, _immortal.setdefault(name, name))
-
-
-def managed_of(capsule):
-    """The DLManagedTensor(Versioned) behind an unconsumed capsule; borrowed."""
-    name = capsule_name(capsule)
-    struct = DLManagedTensorVersioned if name == b"dltensor_versioned" else DLManagedTensor
-    return ct.cast(_capsule_pointer(capsule, name), ct.POINTER(struct)).contents
-
-
-def call_deleter(managed) -> None:
-    """Runs the deleter of a struct that the test has taken over, as a C++ consumer would: without the GIL."""
-    ct.CFUNCTYPE(None, ct.c_void_p)(managed.deleter)(ct.addressof(managed))
-
-
-@_DESTRUCTOR
+@DESTRUCTOR
 def delete_unconsumed(capsule):
     """The destructor that DLPack asks of producers. Python code must not run while an exception is pending: only for
     capsules that die outside of a failing call."""
     for name, struct in ((b"dltensor", DLManagedTensor), (b"dltensor_versioned", DLManagedTensorVersioned)):
         if _dying_is_valid(capsule, name):
-            managed = ct.cast(_dying_pointer(capsule, name), ct.POINTER(struct)).contents
-            if managed.deleter:
-                call_deleter(managed)
+            call_deleter(ct.cast(_dying_pointer(capsule, name), ct.POINTER(struct)).contents)
 
 
 # --- managed tensors --------------------------------------------------------------------------------------------------
@@ -197,17 +143,7 @@ ALLOCATE = ct.CFUNCTYPE(ct.c_int, ct.POINTER(DLTensor), ct.POINTER(ct.c_void_p),
 FAILS_WITH_THE_ERROR_OF_BOOL = ct.cast(pythonapi.PyObject_IsTrue, ct.c_void_p).value
 
 
-class ExchangeTable(ct.Structure):
-    _fields_ = [
-        ("version", DLPackVersion),
-        ("prev_api", ct.c_void_p),
-        ("allocate", ct.c_void_p),
-        ("from_object", ct.c_void_p),
-        ("to_object", ct.c_void_p),
-        ("borrow", ct.c_void_p),
-        ("work_stream", ct.c_void_p),
-    ]
-
+class ExchangeTable(_abi.ExchangeTable):
     def fill(self, version=(1, 3), **slots):
         _kept.append((self, slots))
         self.version = DLPackVersion(*version)
@@ -227,7 +163,7 @@ def table_capsule(table: ExchangeTable, name: bytes = b"dlpack_exchange_api"):
 
 def table_of(type_) -> ExchangeTable:
     """The table that a type advertises."""
-    pointer = _capsule_pointer(type_.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+    pointer = capsule_pointer(type_.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
     return ct.cast(pointer, ct.POINTER(ExchangeTable)).contents
 
 
@@ -242,20 +178,6 @@ def returning(managed: Managed):
 
 
 # --- __array_struct__ -------------------------------------------------------------------------------------------------
-
-
-class ArrayStruct(ct.Structure):
-    _fields_ = [
-        ("two", ct.c_int),
-        ("nd", ct.c_int),
-        ("typekind", ct.c_char),
-        ("itemsize", ct.c_int),
-        ("flags", ct.c_int),
-        ("shape", ct.POINTER(ct.c_ssize_t)),
-        ("strides", ct.POINTER(ct.c_ssize_t)),
-        ("data", ct.c_void_p),
-        ("descr", ct.c_void_p),
-    ]
 
 
 class StructProducer:
@@ -281,7 +203,7 @@ class StructProducer:
             setattr(self.struct, field, value)
         self.name = name
         self.destroyed = 0
-        self._destructor = _DESTRUCTOR(self._count)
+        self._destructor = DESTRUCTOR(self._count)
 
     def _count(self, _capsule):
         self.destroyed += 1
@@ -292,63 +214,10 @@ class StructProducer:
 
 
 def struct_behind(capsule) -> ArrayStruct:
-    return ct.cast(_capsule_pointer(capsule, None), ct.POINTER(ArrayStruct)).contents
+    return ct.cast(capsule_pointer(capsule, None), ct.POINTER(ArrayStruct)).contents
 
 
 # --- buffers ----------------------------------------------------------------------------------------------------------
-
-REQUEST_FULL_RO = 0x11C  # PyBUF_FULL_RO
-
-
-class PyBuffer(ct.Structure):
-    _fields_ = [
-        ("buf", ct.c_void_p),
-        ("obj", ct.c_void_p),
-        ("len", ct.c_ssize_t),
-        ("itemsize", ct.c_ssize_t),
-        ("readonly", ct.c_int),
-        ("ndim", ct.c_int),
-        ("format", ct.c_char_p),
-        ("shape", ct.POINTER(ct.c_ssize_t)),
-        ("strides", ct.POINTER(ct.c_ssize_t)),
-        ("suboffsets", ct.POINTER(ct.c_ssize_t)),
-        ("internal", ct.c_void_p),
-    ]
-
-
-_get_buffer = ct.PYFUNCTYPE(ct.c_int, ct.py_object, ct.POINTER(PyBuffer), ct.c_int)(("PyObject_GetBuffer", pythonapi))
-release_buffer = ct.PYFUNCTYPE(None, ct.POINTER(PyBuffer))(("PyBuffer_Release", pythonapi))
-
-
-def get_buffer(obj, flags: int) -> PyBuffer:
-    """PyObject_GetBuffer; on failure ``error.view`` of the exception is the Py_buffer as the exporter left it."""
-    view = PyBuffer(obj=1)  # garbage that a failing exporter must replace by NULL
-    try:
-        _get_buffer(obj, ct.byref(view), flags)
-    except BufferError as error:
-        error.view = view
-        raise
-    return view
-
-
-class _Slot(ct.Structure):
-    _fields_ = [("slot", ct.c_int), ("function", ct.c_void_p)]
-
-
-class _Spec(ct.Structure):
-    _fields_ = [
-        ("name", ct.c_char_p),
-        ("basicsize", ct.c_int),
-        ("itemsize", ct.c_int),
-        ("flags", ct.c_uint),
-        ("slots", ct.POINTER(_Slot)),
-    ]
-
-
-_type_from_spec = ct.PYFUNCTYPE(ct.py_object, ct.POINTER(_Spec))(("PyType_FromSpec", pythonapi))
-_incref = ct.PYFUNCTYPE(None, ct.c_void_p)(("Py_IncRef", pythonapi))
-_GET_BUFFER = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(PyBuffer), ct.c_int)
-_RELEASE_BUFFER = ct.CFUNCTYPE(None, ct.c_void_p, ct.POINTER(PyBuffer))
 
 
 class BufferExporter:
@@ -388,5 +257,5 @@ class BufferExporter:
             _Slot(1, ct.cast(self._callbacks[0], ct.c_void_p)),  # Py_bf_getbuffer
             _Slot(2, ct.cast(self._callbacks[1], ct.c_void_p)),  # Py_bf_releasebuffer
         )
-        spec = _Spec(b"provoke.Exporter", 0, 0, 0, slots)
+        spec = _TypeSpec(b"provoke.Exporter", 0, 0, 0, slots)
         self.object = _type_from_spec(ct.byref(spec))()

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 from dlbridge import asdlpack
-from provoke import BFLOAT16, Managed, StructProducer, new_capsule, struct_behind
+from dlbridge.tests.conformance._abi import new_capsule
+from provoke import BFLOAT16, Managed, StructProducer, struct_behind
 
 FLOATS = struct.pack("6f", *range(6))
 

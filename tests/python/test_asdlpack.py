@@ -8,7 +8,8 @@ import sys
 import dlbridge
 import pytest
 from dlbridge import CopyError, DataError, ExchangeError, ProtocolError, _core, asdlpack
-from provoke import METAL, READ_ONLY, BufferExporter, Managed, Producer, StructProducer
+from dlbridge.tests.conformance._abi import READ_ONLY
+from provoke import METAL, BufferExporter, Managed, Producer, StructProducer
 
 
 def floats(tensor):

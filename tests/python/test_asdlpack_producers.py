@@ -3,7 +3,8 @@
 import dlbridge
 import pytest
 from dlbridge import ExchangeError, HostTensor, _core, asdlpack
-from provoke import CUDA, IS_COPIED, Managed
+from dlbridge.tests.conformance._abi import IS_COPIED
+from provoke import CUDA, Managed
 
 
 def floats(tensor):

@@ -5,7 +5,8 @@ import itertools
 
 import pytest
 from dlbridge import DataError, ExchangeError, asdlpack
-from provoke import BFLOAT16, CUDA, FLOAT32, READ_ONLY, BufferExporter, Managed, get_buffer, release_buffer
+from dlbridge.tests.conformance._abi import READ_ONLY, get_buffer, release_buffer
+from provoke import BFLOAT16, CUDA, FLOAT32, BufferExporter, Managed
 
 # --- exporting: what is asked for -------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 from dlbridge import CudaTensor, DataError, _core, asdlpack
-from provoke import BFLOAT16, CUDA, CUDA_MANAGED, READ_ONLY, Managed
+from dlbridge.tests.conformance._abi import READ_ONLY
+from provoke import BFLOAT16, CUDA, CUDA_MANAGED, Managed
 
 ADDRESS = 1 << 40
 

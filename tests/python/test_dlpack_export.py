@@ -6,20 +6,8 @@ import threading
 
 import pytest
 from dlbridge import CopyError, ExchangeError, _core, asdlpack
-from provoke import (
-    CPU,
-    CUDA,
-    CUDA_HOST,
-    IS_COPIED,
-    METAL,
-    PADDED,
-    READ_ONLY,
-    Managed,
-    call_deleter,
-    capsule_name,
-    managed_of,
-    rename,
-)
+from dlbridge.tests.conformance._abi import IS_COPIED, PADDED, READ_ONLY, call_deleter, capsule_name, managed_of, rename
+from provoke import CPU, CUDA, CUDA_HOST, METAL, Managed
 
 V1 = (1, 0)
 

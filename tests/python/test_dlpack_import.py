@@ -8,18 +8,8 @@ import sys
 
 import pytest
 from dlbridge import DataError, asdlpack
-from provoke import (
-    BOOL,
-    CPU,
-    FLOAT32,
-    UINT8,
-    Managed,
-    Producer,
-    capsule_name,
-    delete_unconsumed,
-    new_capsule,
-    rename,
-)
+from dlbridge.tests.conformance._abi import capsule_name, new_capsule, rename
+from provoke import BOOL, CPU, FLOAT32, UINT8, Managed, Producer, delete_unconsumed
 
 VERSIONS = pytest.mark.parametrize("version", [None, (1, 3)], ids=["legacy", "versioned"])
 

@@ -4,19 +4,8 @@ import ctypes as ct
 
 import pytest
 from dlbridge import DataError, ExchangeError, asdlpack
-from provoke import (
-    BFLOAT16,
-    CPU,
-    CUDA,
-    CUDA_HOST,
-    CUDA_MANAGED,
-    IS_COPIED,
-    METAL,
-    PADDED,
-    READ_ONLY,
-    Managed,
-    Producer,
-)
+from dlbridge.tests.conformance._abi import IS_COPIED, PADDED, READ_ONLY
+from provoke import BFLOAT16, CPU, CUDA, CUDA_HOST, CUDA_MANAGED, METAL, Managed, Producer
 
 VERSIONS = pytest.mark.parametrize("version", [None, (1, 3)], ids=["legacy", "versioned"])
 

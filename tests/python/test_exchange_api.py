@@ -5,6 +5,15 @@ import ctypes as ct
 import dlbridge
 import pytest
 from dlbridge import ExchangeError, _core, asdlpack
+from dlbridge.tests.conformance._abi import (
+    READ_ONLY,
+    DLDataType,
+    DLDevice,
+    DLManagedTensorVersioned,
+    DLTensor,
+    call_deleter,
+    new_capsule,
+)
 from provoke import (
     ALLOCATE,
     CPU,
@@ -13,18 +22,11 @@ from provoke import (
     FLOAT32,
     FROM_OBJECT,
     METAL,
-    READ_ONLY,
     SET_ERROR,
     TO_OBJECT,
     WORK_STREAM,
-    DLDataType,
-    DLDevice,
-    DLManagedTensorVersioned,
-    DLTensor,
     Managed,
-    call_deleter,
     exchange_table,
-    new_capsule,
     returning,
     table_capsule,
     table_of,
@@ -324,7 +326,8 @@ def test_x11_every_tensor_type_has_the_table_of_its_own(name):
 
 def test_x11_the_struct_sizes_are_those_of_the_header():
     """docs: 56 bytes of table, 80 of versioned struct, 64 of legacy, 48 of DLTensor (LP64)."""
-    from provoke import DLManagedTensor, ExchangeTable
+    from dlbridge.tests.conformance._abi import DLManagedTensor
+    from provoke import ExchangeTable
 
     sizes = [ct.sizeof(s) for s in (ExchangeTable, DLManagedTensorVersioned, DLManagedTensor, DLTensor)]
     assert sizes == [56, 80, 64, 48]

@@ -4,7 +4,7 @@ import ctypes as ct
 
 import pytest
 from dlbridge import ExchangeError, _core, asdlpack
-from provoke import REQUEST_FULL_RO, get_buffer, release_buffer
+from dlbridge.tests.conformance._abi import FULL_RO, get_buffer, release_buffer
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle")
 pytest.importorskip("hypothesis", reason="hypothesis makes the arrays")
@@ -153,7 +153,7 @@ def test_buffer_requests_are_answered_as_numpy_answers_them(source, flags):
         assert ask(asdlpack(source)) == ask(source)
 
 
-@given(source=arrays(dtypes=["int8", "float32", "complex128"]), request=st.just(REQUEST_FULL_RO))
+@given(source=arrays(dtypes=["int8", "float32", "complex128"]), request=st.just(FULL_RO))
 def test_the_buffer_describes_every_element(source, request):
     """Each element is read through shape and strides by hand."""
     tensor = asdlpack(source)

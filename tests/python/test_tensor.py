@@ -9,6 +9,7 @@ import weakref
 import dlbridge
 import pytest
 from dlbridge import CudaTensor, Device, DType, HostTensor, Tensor, _core, asdlpack
+from dlbridge.tests.conformance._abi import READ_ONLY
 from provoke import (
     BFLOAT16,
     CPU,
@@ -16,7 +17,6 @@ from provoke import (
     CUDA_HOST,
     CUDA_MANAGED,
     METAL,
-    READ_ONLY,
     ROCM_HOST,
     Managed,
     Producer,
