@@ -6,7 +6,6 @@
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
-#include "ndarray/core/storage.h"
 
 namespace dlbridge::nd {
 
@@ -72,20 +71,6 @@ Status kernel_status(const Backend& backend, int code, const char* what) {
   if (code == kErrorUnsupported) return {ErrorCode::kWrongType, std::move(message)};
   if (code == kErrorIndex) return {ErrorCode::kIndex, std::move(message)};
   return {ErrorCode::kCuda, std::move(message) + " (cudaError " + std::to_string(code) + ")"};
-}
-
-void* CallWorkspace::allocate(void* context, std::size_t bytes) {
-  auto* self = static_cast<CallWorkspace*>(context);
-  if (self->count_ == kPieces) return nullptr;
-  Storage* storage = nullptr;
-  self->failure_ = allocate_storage(self->device_, bytes == 0 ? 1 : bytes, self->stream_, storage);
-  if (!self->failure_.ok()) return nullptr;
-  self->pieces_[self->count_++] = storage;
-  return storage->data;
-}
-
-CallWorkspace::~CallWorkspace() {
-  while (count_ > 0) release(pieces_[--count_]);
 }
 
 }  // namespace dlbridge::nd

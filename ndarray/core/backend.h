@@ -19,25 +19,4 @@ bool cuda_kernels_present();
 // The failure of a kernel as a Status; 0 is success. The message names `what`, the operation.
 Status kernel_status(const Backend& backend, int code, const char* what);
 
-// Scratch memory of a call: freed, in stream order, when the call has been queued.
-class CallWorkspace {
- public:
-  CallWorkspace(DLDevice device, StreamHandle stream) noexcept : device_(device), stream_(stream) {}
-  CallWorkspace(const CallWorkspace&) = delete;
-  CallWorkspace& operator=(const CallWorkspace&) = delete;
-  ~CallWorkspace();
-  Workspace get() noexcept { return {allocate, this}; }
-  // The failure behind a null pointer.
-  Status take_failure() noexcept { return std::move(failure_); }
-
- private:
-  static void* allocate(void* self, std::size_t bytes);
-  static constexpr int kPieces = 8;
-  DLDevice device_;
-  StreamHandle stream_;
-  int count_ = 0;
-  struct Storage* pieces_[kPieces];
-  Status failure_;
-};
-
 }  // namespace dlbridge::nd

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/backend.h"
+#include "ndarray/core/kernel_call.h"
 #include "ndarray/core/loop.h"
+#include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
 
@@ -278,27 +279,19 @@ Status launch(const Tensor& x, const IndexCall& call, const Tensor& values, bool
     args.axis_stride[slot] = x.dl.strides[axis] * x.itemsize();
     if (args.extent[slot] == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
   }
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
-  cuda::DeviceGuard guard;
-  args.stream = work_stream(x.dl.device);
-  if (args.stream != 0) {
-    DLBRIDGE_TRY(guard.enter(x.dl.device.device_id));
-    DLBRIDGE_TRY(acquire(x, args.stream));
-    DLBRIDGE_TRY(acquire(values, args.stream));
-    for (const auto& entry : call.indices.entries) DLBRIDGE_TRY(acquire(*entry.index, args.stream));
-  }
-  CallWorkspace workspace(x.dl.device, args.stream);
-  args.workspace = workspace.get();
+  KernelCall kernel(x.dl.device);
+  DLBRIDGE_TRY(kernel.begin({&x, &values}));
+  for (const auto& entry : call.indices.entries) DLBRIDGE_TRY(kernel.use(*entry.index));
+  args.stream = kernel.stream();
+  args.workspace = kernel.workspace();
   args.unique = call.selection.array_count == 1 && is_bool(dtype_of(*call.selection.arrays[0].index));
-  const int code = scatter ? backend->scatter(args) : backend->gather(args);
-  if (code == kErrorMemory) return workspace.take_failure();
+  const int code = scatter ? kernel.backend().scatter(args) : kernel.backend().gather(args);
   if (code == kErrorIndex) {
     std::string extents;
     for (int k = 0; k < args.arrays; ++k) extents += (k == 0 ? "" : ", ") + std::to_string(args.extent[k]);
     return index_error("an index is out of bounds for an axis of size " + extents);
   }
-  return kernel_status(*backend, code, scatter ? "scatter" : "gather");
+  return kernel.end(code, scatter ? "scatter" : "gather");
 }
 
 // x[mask] = scalar needs no positions and no wait.
@@ -370,6 +363,15 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   return launch(x, call, spread, true, accumulate);
 }
 
+namespace {
+// CUDA's kernel waits for the count: work that it waits for may be a host function which needs the lock.
+int find_nonzero(const KernelCall& kernel, const NonzeroArgs& args) {
+  if (args.stream == 0) return kernel.backend().nonzero(args);
+  const Unlocked unlocked;
+  return kernel.backend().nonzero(args);
+}
+}  // namespace
+
 Status flat_nonzero(const Tensor& x, Tensor& positions) {
   Tensor mask;
   const Tensor* dense = &x;
@@ -382,21 +384,12 @@ Status flat_nonzero(const Tensor& x, Tensor& positions) {
   Tensor all;
   const std::int64_t room[1] = {x.size};
   DLBRIDGE_TRY(make_array(all, DType::kInt64, room, x.dl.device));
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
-  cuda::DeviceGuard guard;
-  NonzeroArgs args{dense->dl.data, x.size, static_cast<std::int64_t*>(all.dl.data), nullptr, {}, work_stream(x.dl.device)};
+  KernelCall kernel(x.dl.device);
+  DLBRIDGE_TRY(kernel.begin({dense, &all}));
   std::int64_t count = 0;
-  args.count = &count;
-  if (args.stream != 0) {
-    DLBRIDGE_TRY(guard.enter(x.dl.device.device_id));
-    DLBRIDGE_TRY(acquire(*dense, args.stream));
-  }
-  CallWorkspace workspace(x.dl.device, args.stream);
-  args.workspace = workspace.get();
-  const int code = backend->nonzero(args);
-  if (code == kErrorMemory) return workspace.take_failure();
-  DLBRIDGE_TRY(kernel_status(*backend, code, "nonzero"));
+  const NonzeroArgs args{dense->dl.data, x.size, static_cast<std::int64_t*>(all.dl.data), &count, kernel.workspace(),
+                         kernel.stream()};
+  DLBRIDGE_TRY(kernel.end(find_nonzero(kernel, args), "nonzero"));
   const std::int64_t shape[1] = {count}, strides[1] = {1};
   if (count >= x.size / 2) return make_view(all, shape, strides, 0, positions);
   Tensor used;  // few positions must not keep the room for all of them

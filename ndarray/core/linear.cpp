@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ndarray/core/backend.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/kernel_call.h"
 #include "ndarray/core/loop.h"
 
 namespace dlbridge::nd {
@@ -85,19 +85,11 @@ Status launch(const Side& a, const Side& b, DType dtype, std::int64_t batch, con
   args.c_batch = args.m * args.n;
   matrix_strides(*a.ready, args.a_row, args.a_column);
   matrix_strides(*b.ready, args.b_row, args.b_column);
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(c.dl.device, backend));
-  cuda::DeviceGuard guard;
-  args.stream = work_stream(c.dl.device);
-  if (args.stream != 0) {
-    DLBRIDGE_TRY(guard.enter(c.dl.device.device_id));
-    for (const Tensor* t : {a.ready, b.ready, &c}) DLBRIDGE_TRY(acquire(*t, args.stream));
-  }
-  CallWorkspace workspace(c.dl.device, args.stream);
-  args.workspace = workspace.get();
-  const int code = backend->matmul(args);
-  if (code == kErrorMemory) return workspace.take_failure();
-  return kernel_status(*backend, code, "matmul");
+  KernelCall call(c.dl.device);
+  DLBRIDGE_TRY(call.begin({a.ready, b.ready, &c}));
+  args.stream = call.stream();
+  args.workspace = call.workspace();
+  return call.end(call.backend().matmul(args), "matmul");
 }
 
 Status check_operands(const Tensor& a, const Tensor& b) {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "ndarray/core/backend.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/kernel_call.h"
 
 namespace dlbridge::nd {
 
@@ -139,25 +139,17 @@ Status launch_reduce(ReduceOp op, const Tensor& x, AxisMask axes, Dtypes dtypes,
   args.correction = correction;
   args.out = out.dl.data;
   fill_args(s, args);
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
-  cuda::DeviceGuard guard;
-  args.stream = work_stream(x.dl.device);
-  if (args.stream != 0) {
-    DLBRIDGE_TRY(guard.enter(x.dl.device.device_id));
-    DLBRIDGE_TRY(acquire(x, args.stream));
-    DLBRIDGE_TRY(acquire(out, args.stream));
-  }
-  CallWorkspace workspace(x.dl.device, args.stream);
-  args.workspace = workspace.get();
-  const int code = backend->reduce(args);
-  if (code == kErrorMemory) return workspace.take_failure();
+  KernelCall call(x.dl.device);
+  DLBRIDGE_TRY(call.begin({&x, &out}));
+  args.stream = call.stream();
+  args.workspace = call.workspace();
+  const int code = call.backend().reduce(args);
   if (code == kErrorUnsupported && dtypes.accumulate != dtype_of(x)) {  // a pair without a kernel: cast first
     Tensor cast;
     DLBRIDGE_TRY(copy_as(x, dtypes.accumulate, CopyOrder::kKeep, cast));
     return launch_reduce(op, cast, axes, dtypes, correction, out);
   }
-  return kernel_status(*backend, code, info(op).name.data());
+  return call.end(code, info(op).name.data());
 }
 
 Status refuse_empty(ReduceOp op, const Tensor& x, AxisMask axes) {
@@ -223,21 +215,6 @@ Status as_dense(const Tensor& x, Tensor& copy, const Tensor*& dense) {
   dense = &copy;
   return {};
 }
-
-// Enters the device and acquires the arrays; fills the stream.
-template <class... Arrays>
-Status begin_call(cuda::DeviceGuard& guard, DLDevice device, StreamHandle& stream, const Arrays&... arrays) {
-  stream = work_stream(device);
-  if (stream == 0) return {};
-  DLBRIDGE_TRY(guard.enter(device.device_id));
-  Status status;
-  const auto acquired = [&](const Tensor& array) {
-    status = acquire(array, stream);
-    return status.ok();
-  };
-  static_cast<void>((acquired(arrays) && ...));
-  return status;
-}
 }  // namespace
 
 Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Tensor& result) {
@@ -250,15 +227,11 @@ Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Te
   ScanArgs args{op, dtype_of(x), out_dtype, 1, x.dl.shape[axis], 1, dense->dl.data, result.dl.data, {}, 0};
   for (int k = 0; k < x.dl.ndim; ++k)
     if (k != axis) (k < axis ? args.outer : args.inner) *= x.dl.shape[k];
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(x.dl.device, backend));
-  cuda::DeviceGuard guard;
-  DLBRIDGE_TRY(begin_call(guard, x.dl.device, args.stream, *dense, result));
-  CallWorkspace workspace(x.dl.device, args.stream);
-  args.workspace = workspace.get();
-  const int code = backend->scan(args);
-  if (code == kErrorMemory) return workspace.take_failure();
-  return kernel_status(*backend, code, op == ScanOp::kSum ? "cumulative_sum" : "cumulative_prod");
+  KernelCall call(x.dl.device);
+  DLBRIDGE_TRY(call.begin({dense, &result}));
+  args.stream = call.stream();
+  args.workspace = call.workspace();
+  return call.end(call.backend().scan(args), op == ScanOp::kSum ? "cumulative_sum" : "cumulative_prod");
 }
 
 namespace {
@@ -283,15 +256,11 @@ Status launch_sort(const Tensor& rows, const SortOptions& options, Tensor* keys,
   args.keys_in = rows.dl.data;
   args.keys_out = keys == nullptr ? nullptr : keys->dl.data;
   args.indices = indices == nullptr ? nullptr : static_cast<std::int64_t*>(indices->dl.data);
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(rows.dl.device, backend));
-  cuda::DeviceGuard guard;
-  DLBRIDGE_TRY(begin_call(guard, rows.dl.device, args.stream, rows, keys != nullptr ? *keys : *indices));
-  CallWorkspace workspace(rows.dl.device, args.stream);
-  args.workspace = workspace.get();
-  const int code = backend->sort(args);
-  if (code == kErrorMemory) return workspace.take_failure();
-  return kernel_status(*backend, code, "sort");
+  KernelCall call(rows.dl.device);
+  DLBRIDGE_TRY(call.begin({&rows, keys != nullptr ? keys : indices}));
+  args.stream = call.stream();
+  args.workspace = call.workspace();
+  return call.end(call.backend().sort(args), "sort");
 }
 
 Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool want_indices, Tensor& result) {
@@ -331,11 +300,10 @@ Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tens
   DLBRIDGE_TRY(as_dense(values, values_copy, dense_values));
   SearchArgs args{dtype_of(values), right, dense_sorted->dl.data, sorted.size, dense_values->dl.data, values.size,
                   static_cast<std::int64_t*>(result.dl.data), 0};
-  const Backend* backend = nullptr;
-  DLBRIDGE_TRY(backend_for(values.dl.device, backend));
-  cuda::DeviceGuard guard;
-  DLBRIDGE_TRY(begin_call(guard, values.dl.device, args.stream, *dense_sorted, *dense_values, result));
-  return kernel_status(*backend, backend->search(args), "searchsorted");
+  KernelCall call(values.dl.device);
+  DLBRIDGE_TRY(call.begin({dense_sorted, dense_values, &result}));
+  args.stream = call.stream();
+  return call.end(call.backend().search(args), "searchsorted");
 }
 
 }  // namespace dlbridge::nd

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/backend.h"
 #include "ndarray/core/indexing.h"
+#include "ndarray/core/kernel_call.h"
 #include "ndarray/core/linear.h"
+#include "ndarray/core/move.h"
 #include "ndarray/core/reduction.h"
 #include "ndarray/kernels/random/philox.h"
 #include "python/src/bridge.h"
@@ -271,7 +272,7 @@ PyObject* copyto(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
   if (source.array == nullptr) source.scalar.strong = true;
   Tensor moved;
   if (source.array != nullptr && !same_device(source.array->dl.device, target->dl.device)) {
-    if (!succeeded("copyto()", copy_to(*source.array, target->dl.device, moved))) return nullptr;
+    if (!succeeded("copyto()", core::copy_to(*source.array, target->dl.device, moved))) return nullptr;
     source.array = &moved;
   }
   if (!succeeded("copyto()", core::assign(*target, source, "copyto()"))) return nullptr;
@@ -340,16 +341,12 @@ bool need_dense(PyObject* object, const char* operation, const Tensor*& out) {
   return false;
 }
 
-template <class ArgsStruct>
-Status launch(const Tensor& out, ArgsStruct& args, int (*Backend_member)(const ArgsStruct&), const core::Backend& backend,
-              const char* name) {
-  cuda::DeviceGuard guard;
-  args.stream = core::work_stream(out.dl.device);
-  if (args.stream != 0) {
-    DLBRIDGE_TRY(guard.enter(out.dl.device.device_id));
-    DLBRIDGE_TRY(core::acquire(out, args.stream));
-  }
-  return core::kernel_status(backend, Backend_member(args), name);
+template <class KernelArgs>
+Status fill(const Tensor& out, KernelArgs& args, int (*core::Backend::*kernel)(const KernelArgs&), const char* name) {
+  core::KernelCall call(out.dl.device);
+  DLBRIDGE_TRY(call.begin({&out}));
+  args.stream = call.stream();
+  return call.end((call.backend().*kernel)(args), name);
 }
 
 // range_fill(out, start, step, stop=None): start + i * step; the last element is stop where that is given (linspace).
@@ -377,10 +374,7 @@ PyObject* range_fill(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) 
   range.int_start = integer_of(start.scalar);
   range.int_step = integer_of(step.scalar);
   range.endpoint = a[3] != nullptr;
-  const core::Backend* backend = nullptr;
-  Status status = core::backend_for(out->dl.device, backend);
-  if (status.ok()) status = launch(*out, range, backend->range, *backend, "range_fill()");
-  if (!succeeded("range_fill()", status)) return nullptr;
+  if (!succeeded("range_fill()", fill(*out, range, &core::Backend::range, "range_fill()"))) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -408,12 +402,9 @@ PyObject* random_fill(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames)
   random.int_low = v[6] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[6]));
   random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  if (out->size != 0) {
-    const core::Backend* backend = nullptr;
-    Status status = core::backend_for(out->dl.device, backend);
-    if (status.ok()) status = launch(*out, random, backend->random, *backend, "random_fill()");
-    if (!succeeded("random_fill()", status)) return nullptr;
-  }
+  if (out->size != 0 &&
+      !succeeded("random_fill()", fill(*out, random, &core::Backend::random, "random_fill()")))
+    return nullptr;
   return PyLong_FromUnsignedLongLong(core::philox::counters_used(random.distribution, random.dtype, out->size));
 }
 
