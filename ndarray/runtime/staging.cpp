@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -52,10 +53,17 @@ struct DeviceLanes {
   bool ready = false;
 };
 
+[[gnu::cold]] Status out_of_page_locked() {
+  return {ErrorCode::kOutOfMemory, std::to_string(kChunk) + " bytes of page-locked host memory are not to be had, and "
+                                       "large copies go through it. Free page-locked memory, here or in other processes"};
+}
+
 Status make_buffer(Buffer& buffer) {
   void* data = nullptr;
   if (buffer.data == nullptr) {
-    DLBRIDGE_TRY(cuda::check(driver().mem_host_alloc(&data, kChunk, kHostAllocPortable), "cuMemHostAlloc"));
+    const CUresult result = driver().mem_host_alloc(&data, kChunk, kHostAllocPortable);
+    if (result == cuda::kOutOfMemoryResult) [[unlikely]] return out_of_page_locked();
+    DLBRIDGE_TRY(cuda::check(result, "cuMemHostAlloc"));
     buffer.data = static_cast<std::byte*>(data);
   }
   if (buffer.done != nullptr) return {};

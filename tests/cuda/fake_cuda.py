@@ -21,6 +21,7 @@ for _name in ("fake_cuda_alloc", "fake_cuda_alloc_managed", "fake_cuda_alloc_hos
 lib.fake_cuda_free.argtypes = [ctypes.c_void_p]
 lib.fake_cuda_live_bytes.restype = ctypes.c_size_t
 lib.fake_cuda_fail_alloc_after.argtypes = [ctypes.c_int64]
+lib.fake_cuda_fail_allocs_from.argtypes = [ctypes.c_int64]
 lib.fake_cuda_fill.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
 lib.fake_cuda_set_capture.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
 lib.cuStreamDestroy_v2.argtypes = [ctypes.c_void_p]

@@ -60,6 +60,7 @@ static struct block blocks[MAX_BLOCKS];
 static int stream_count, event_count, block_count;
 static size_t live_bytes;
 static int64_t fail_alloc_after = -1;
+static int fail_for_good;
 static CUresult sticky = OK;
 static pid_t owner_pid;
 static char* log_text;
@@ -141,7 +142,11 @@ static struct block* find_block(const void* pointer) {
 }
 
 static void* take_block(size_t bytes, int device, int kind) {
-  if (fail_alloc_after >= 0 && fail_alloc_after-- == 0) return NULL;
+  if (fail_alloc_after == 0) {
+    if (!fail_for_good) fail_alloc_after = -1;
+    return NULL;
+  }
+  if (fail_alloc_after > 0) --fail_alloc_after;
   struct block* slot = NULL;
   for (int i = 0; i < block_count && slot == NULL; ++i)
     if (blocks[i].start == NULL) slot = &blocks[i];
@@ -591,7 +596,9 @@ EXPORT size_t fake_cuda_live_bytes(void) {
 }
 
 /* The n-th allocation from now (0: the next) fails, those after it succeed; -1: none. */
-EXPORT void fake_cuda_fail_alloc_after(int64_t n) { fail_alloc_after = n; }
+EXPORT void fake_cuda_fail_alloc_after(int64_t n) { fail_alloc_after = n, fail_for_good = 0; }
+/* So do all after it, until this or the one above is called again. */
+EXPORT void fake_cuda_fail_allocs_from(int64_t n) { fail_alloc_after = n, fail_for_good = 1; }
 /* Every call fails with `error` until fake_cuda_reset(): what a crashed kernel does. */
 EXPORT void fake_cuda_set_sticky(CUresult error) { sticky = error; }
 

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent.parent / "pybind" / "caster_module.cpp"
 NAME = "caster_module"
 
 
-def _include_folders():
+def include_folders():
     """Of the installed wheel; of the checkout where the package is an in-place build."""
     try:
         return [dlbridge.get_include()]
@@ -46,7 +46,7 @@ def compiler_command():
         pytest.skip("no C++ compiler on PATH to build the test extension")
     return [
         *(compiler, "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
-        *(f"-I{i}" for i in _include_folders()),
+        *(f"-I{i}" for i in include_folders()),
         *(part for i in (sysconfig.get_paths()["include"], pybind11.get_include()) for part in ("-isystem", i)),
     ]
 

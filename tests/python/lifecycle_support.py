@@ -9,7 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import dlbridge
 import pytest
 from dlbridge import _core
 
@@ -178,17 +180,31 @@ def nothing_lost():
     assert _core.live_counts() == before
 
 
-def compile_shared(source, folder, name):
+def compile_shared(source, folder, name, *flags):
     """Builds a C or C++ source file as a shared library; skips by name where there is no compiler."""
     is_cpp = str(source).endswith(".cpp")
     compiler = shutil.which("c++" if is_cpp else "cc")
     if compiler is None:
         pytest.skip(f"no {'C++' if is_cpp else 'C'} compiler on PATH to build {os.path.basename(source)}")
     path = os.path.join(str(folder), name)
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", path, str(source), "-lpthread"]
+    command = [compiler, "-shared", "-fPIC", "-O1", *flags, "-o", path, str(source), "-lpthread", "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return path
+
+
+KERNEL_LIBRARY = "libdlbridge_kernels.so"
+
+
+def link_package(folder):
+    """dlbridge again, under `folder`, without a kernel library: arrays on the fake device want one beside the package.
+    Where none is needed, an empty file will do."""
+    package = folder / "dlbridge"
+    package.mkdir()
+    for item in Path(dlbridge.__file__).parent.iterdir():
+        if item.name != KERNEL_LIBRARY:
+            (package / item.name).symlink_to(item)
+    return package
 
 
 def run_python(code, *arguments, timeout=120, **environment):

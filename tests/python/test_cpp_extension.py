@@ -116,7 +116,7 @@ def test_pkg_config(installed, tmp_path):
 
 
 def test_the_test_extension_is_built_from_the_installed_headers(installed):
-    assert caster_support._include_folders() == [dlbridge.get_include()]
+    assert caster_support.include_folders() == [dlbridge.get_include()]
 
 
 @pytest.mark.no_sanitizer

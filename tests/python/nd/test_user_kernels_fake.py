@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lifecycle_support import compile_shared
+from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="the oracle of the kernels")
 
@@ -21,24 +21,12 @@ CASES = [
 ]
 
 
-def link_package(folder):
-    """The package again, beside a kernel library that is there and never loaded: arrays on the fake device need one."""
-    import dlbridge
-
-    package = folder / "dlbridge"
-    package.mkdir()
-    for item in Path(dlbridge.__file__).parent.iterdir():
-        if item.name != "libdlbridge_kernels.so":
-            (package / item.name).symlink_to(item)
-    (package / "libdlbridge_kernels.so").touch()
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What the script printed for each case."""
     folder = tmp_path_factory.mktemp("user_kernels")
     compile_shared(CUDA_TESTS / "fake_user_kernels.c", folder, "libcuda.so.1")
-    link_package(folder)
+    (link_package(folder) / KERNEL_LIBRARY).touch()
     search = [str(folder), str(CUDA_TESTS), str(Path(__file__).parents[1])]
     environment = os.environ | {
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")])),

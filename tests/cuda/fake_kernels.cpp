@@ -1,0 +1,126 @@
+// A libdlbridge_kernels.so for machines with no GPU: sums, sorts and additions of float32 over the memory of
+// fake_libcuda.c, with scratch memory as CUDA's kernels ask for it. A call first runs what its stream was given before,
+// then itself at once. Build: c++ -std=c++20 -shared -fPIC -I<repository> -I<headers> fake_kernels.cpp -ldl
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "ndarray/core/kernel_api.h"
+
+namespace dlbridge::nd {
+namespace {
+
+void* driver_function(const char* name) {
+  static void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  return ::dlsym(driver, name);
+}
+int synchronize(StreamHandle stream) {
+  static const auto function = reinterpret_cast<int (*)(void*)>(driver_function("cuStreamSynchronize"));
+  return function(reinterpret_cast<void*>(stream));
+}
+
+// Calls f(offset of each operand, in bytes) for every element.
+template <std::size_t n, class F>
+void walk(int ndim, const std::int64_t* shape, const std::int64_t* const (&strides)[n], F f) {
+  std::int64_t size = 1, index[kLoopDims]{};
+  for (int d = 0; d < ndim; ++d) size *= shape[d];
+  for (; size > 0; --size) {
+    std::int64_t offsets[n]{};
+    for (int d = 0; d < ndim; ++d)
+      for (std::size_t k = 0; k < n; ++k) offsets[k] += index[d] * strides[k][d];
+    f(offsets);
+    for (int d = 0; d < ndim && ++index[d] == shape[d]; ++d) index[d] = 0;
+  }
+}
+
+float load(const void* base, std::int64_t offset) {
+  float value;
+  std::memcpy(&value, static_cast<const char*>(base) + offset, sizeof value);
+  return value;
+}
+void store(void* base, std::int64_t offset, float value) {
+  std::memcpy(static_cast<char*>(base) + offset, &value, sizeof value);
+}
+
+int elementwise(const ElementwiseArgs& args) {
+  const bool adds = args.op == Op::kAdd;
+  if (!std::all_of(args.dtype, args.dtype + args.operands, [](DType t) { return t == DType::kFloat32; }) ||
+      args.scalar_mask != 0 || (!adds && args.op != Op::kPositive))
+    return kErrorUnsupported;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  const int last = args.operands - 1;
+  walk<3>(args.ndim, args.shape, {args.strides[0], args.strides[1], args.strides[last]}, [&](const std::int64_t* at) {
+    store(args.data[0], at[0], load(args.data[1], at[1]) + (adds ? load(args.data[last], at[2]) : 0));
+  });
+  return 0;
+}
+
+// Two pieces, as a tree over blocks wants them: the partial sums, and a counter.
+int reduce(const ReduceArgs& args) {
+  if (args.op != ReduceOp::kSum || args.in_dtype != DType::kFloat32 || args.out_dtype != DType::kFloat32)
+    return kErrorUnsupported;
+  auto* partial = static_cast<float*>(args.workspace.get(std::size_t{3} << 20));
+  void* const counter = partial != nullptr ? args.workspace.get(64) : nullptr;
+  if (counter == nullptr) return kErrorMemory;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  walk<2>(args.kept_ndim, args.kept_shape, {args.kept_in_strides, args.kept_out_strides}, [&](const std::int64_t* kept) {
+    *partial = 0;
+    walk<1>(args.reduced_ndim, args.reduced_shape, {args.reduced_in_strides},
+            [&](const std::int64_t* at) { *partial += load(args.in, kept[0] + at[0]); });
+    store(args.out, kept[1], *partial);
+  });
+  return 0;
+}
+
+int sort(const SortArgs& args) {
+  if (args.dtype != DType::kFloat32 || args.indices != nullptr || args.descending) return kErrorUnsupported;
+  const auto bytes = static_cast<std::size_t>(args.rows * args.n) * sizeof(float);
+  auto* keys = static_cast<float*>(args.workspace.get(bytes));
+  if (keys == nullptr || args.workspace.get(bytes) == nullptr) return kErrorMemory;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  std::memcpy(keys, args.keys_in, bytes);
+  for (std::int64_t row = 0; row < args.rows; ++row) std::sort(keys + row * args.n, keys + (row + 1) * args.n);
+  std::memcpy(args.keys_out, keys, bytes);
+  return 0;
+}
+
+// Waits for the count, and with the GIL held would wait for ever where a host function needs that: refused here.
+int nonzero(const NonzeroArgs& args) {
+  const auto holds_gil = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  constexpr int kNotPermitted = 800;
+  if (holds_gil != nullptr && holds_gil() != 0) return kNotPermitted;
+  if (args.workspace.get(64) == nullptr) return kErrorMemory;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  const auto* mask = static_cast<const unsigned char*>(args.mask);
+  *args.count = 0;
+  for (std::int64_t i = 0; i < args.n; ++i)
+    if (mask[i] != 0) args.positions[(*args.count)++] = i;
+  return 0;
+}
+
+template <class Args>
+int refuse(const Args&) {
+  return kErrorUnsupported;
+}
+
+const char* error_text(int code) {
+  switch (code) {
+    case kErrorMemory: return "out of memory for a workspace";
+    case kErrorUnsupported: return "the fake has no such kernel";
+    default: return "an error of the fake kernels";
+  }
+}
+
+constexpr Backend kFake{
+    kKernelApiVersion, "fake",          elementwise, reduce,            refuse<ScanArgs>,   sort,       refuse<IndexArgs>,
+    refuse<IndexArgs>, nonzero,         refuse<SearchArgs>, refuse<RangeArgs>, refuse<RandomArgs>, refuse<MatmulArgs>,
+    error_text,
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const Backend* dlbridge_nd_cuda_backend() noexcept { return &kFake; }
+
+}  // namespace dlbridge::nd
