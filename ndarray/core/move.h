@@ -6,7 +6,7 @@
 namespace dlbridge::nd {
 
 // A copy of `source` on `device` (on its own device, too), dense. To the host: waits; else ordered on streams.
-// Blocking calls run without the interpreter's lock where the caller has let go of it.
+// The caller holds the lock that guards the tensors; it is let go of while the host copies or waits.
 Status copy_to(const Tensor& source, DLDevice device, Tensor& out);
 
 }  // namespace dlbridge::nd

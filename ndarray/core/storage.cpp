@@ -79,7 +79,7 @@ Status allocate_storage(MemoryResource& resource, DLDevice device, std::size_t b
                         Storage*& out) {
   Storage* storage = new_storage();
   if (storage == nullptr) return {ErrorCode::kOutOfMemory, "no memory for the bookkeeping of an array"};
-  storage->stream = stream;
+  storage->stream.store(stream);
   storage->device = device;
   storage->bytes = bytes;
   storage->resource = &resource;
@@ -99,7 +99,7 @@ Status allocate_storage(DLDevice device, std::size_t bytes, StreamHandle stream,
 Storage* adopt_storage(DLDevice device, void* data, std::size_t bytes, StreamHandle stream, Owner&& owner) {
   Storage* storage = new_storage();
   if (storage == nullptr) return nullptr;
-  storage->stream = stream;
+  storage->stream.store(stream);
   storage->device = device;
   storage->data = data;
   storage->bytes = bytes;
@@ -116,13 +116,13 @@ void release(Storage* storage) noexcept {
 void release_storage_owner(void* storage) noexcept { release(static_cast<Storage*>(storage)); }
 
 Status acquire_slowly(Storage& storage, StreamHandle stream) {
-  if (storage.stream != 0) {
+  if (const StreamHandle before = storage.stream; before != 0) {
     cuda::detail::Capture capture = cuda::detail::Capture::kNone;
     DLBRIDGE_TRY(cuda::detail::capture_state(stream, capture));
     if (capture == cuda::detail::Capture::kNone)
-      DLBRIDGE_TRY(cuda::order(stream, Ordering::on_stream(storage.stream), storage.device.device_id));
+      DLBRIDGE_TRY(cuda::order(stream, Ordering::on_stream(before), storage.device.device_id));
   }
-  storage.stream = stream;
+  storage.stream.store(stream);
   return {};
 }
 

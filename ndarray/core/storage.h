@@ -35,7 +35,7 @@ class MemoryResource {
 // One piece of memory; views share it. Every use of the memory goes through acquire(), which makes the using stream
 // wait for the one before: all uses are ordered, so that neither a reader nor the pool can race a writer.
 struct Storage {
-  StreamHandle stream = 0;  // the last stream that used it (0: none yet); first, see Ordering::on_stream_of()
+  Atomic<StreamHandle> stream;  // the last stream that used it (0: none yet); see Ordering::on_stream_of()
   std::atomic<std::int32_t> references{1};
   DLDevice device{kDLCPU, 0};
   void* data = nullptr;
@@ -69,6 +69,11 @@ inline Storage* storage_of(const Tensor& tensor) noexcept {
 
 // Makes `stream` the one that uses the storage from now on, behind the one before; no host wait. Inside a graph capture
 // on `stream` nothing is waited for: the work before is not part of the graph, ordering it is the capturer's.
+//
+// The caller holds the lock that guards the tensors (in Python the GIL), and holds it until the work is queued: what
+// another stream acquires waits for what is queued by then. Where the lock must go in between (the driver blocks, memory
+// has run out), acquire again with the lock back: the stream then waits for a use that began meanwhile as well, and
+// stands for both.
 Status acquire_slowly(Storage& storage, StreamHandle stream);
 inline Status acquire(Storage& storage, StreamHandle stream) {
   if (storage.stream == stream) [[likely]] return {};

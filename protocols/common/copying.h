@@ -27,8 +27,15 @@ inline DLDevice plain_memory_of(DLDevice device) noexcept {
 
 // cuda::copy_to_device() with the GIL released. The caller holds a reference that keeps `source` as it is.
 inline Status copy_without_gil(const Tensor& source, DLDevice target, StreamHandle stream, Tensor& out) {
-  GilRelease released;
-  return cuda::copy_to_device(source, plain_memory_of(target), stream, out);
+  const Ordering before = source.ready.settled();
+  {
+    GilRelease released;
+    DLBRIDGE_TRY(cuda::copy_to_device(source, plain_memory_of(target), stream, out));
+  }
+  // Another thread may have begun to use the source on another stream: that one, too, has to wait until it is read.
+  const Ordering now = source.ready.settled();
+  if (now == before || !is_cuda(source.dl.device) || !is_cuda(out.dl.device)) [[likely]] return {};
+  return cuda::order_across(now.handle, source.dl.device.device_id, out.ready, out.dl.device.device_id);
 }
 
 // Host memory (pinned) that a stream of `device` may still write: whoever reads it asks for no stream, so the wait is

@@ -1,14 +1,16 @@
-"""Operations on arrays of the fake driver, with the kernels of fake_kernels.cpp: what they do when memory runs out.
+"""Operations on arrays of the fake driver, with the kernels of fake_kernels.cpp: what they do when memory runs out, and
+what two threads may do with one array.
 
 Each test_* runs in an interpreter of its own, started by tests/python/nd/test_fake_kernels.py: `python FILE NAME`."""
 
 import gc
 import itertools
+import threading
 
 import numpy as np
-from dlbridge import _core, nd
+from dlbridge import _core, asdlpack, nd
 from dlbridge.nd import cuda
-from fake_cuda import lib, main
+from fake_cuda import Memory, forget, lib, main, new_calls, stream_name
 
 MIB = 1 << 20
 COUNT = 3 * MIB // 4  # float32: every array wants a segment of its own from the driver
@@ -107,6 +109,98 @@ def test_km2_a_large_copy_may_fail_wherever_it_takes_memory():
     lib.fake_cuda_fail_allocs_from(0)
     np.testing.assert_array_equal(target.get(), values)  # the way back needs no memory of the device
     lib.fake_cuda_fail_alloc_after(-1)
+
+
+class Elsewhere:
+    """A thread that makes `use` of an array on a stream of its own when run() says so."""
+
+    def __init__(self, use):
+        self.stream = cuda.Stream(non_blocking=True)
+        self.use = use
+        self.asked, self.done = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        assert self.asked.wait(60)
+        with self.stream:
+            self.use()
+        self.done.set()
+
+    def run(self, _argument=None):
+        self.asked.set()
+        assert self.done.wait(60)
+        self.thread.join()
+
+
+def joins(stream, other):
+    """Whether, since forget(), `stream` has been made to wait for the other after that was made to wait for it."""
+    orders = []
+    for record, wait in itertools.pairwise(new_calls("event_record", "stream_wait")):
+        if record.startswith("event_record") and wait.startswith("stream_wait"):
+            orders.append((record.rsplit("stream=", 1)[1], wait.split("stream=", 1)[1].split()[0]))
+    mine, theirs = stream_name(stream.ptr), stream_name(other.ptr)
+    return (theirs, mine) in orders[orders.index((mine, theirs)) :]
+
+
+def test_km3_a_use_that_begins_during_a_copy_is_joined():
+    """Whoever gets the memory next waits for one stream: it has to stand for both uses."""
+    mine = cuda.Stream(non_blocking=True)
+    host = np.zeros(20 * MIB, "uint8")  # more than the buffers hold: the copy waits for work before it
+    memory = cuda.alloc(host.size)
+    for copy in (memory.copy_from_host, memory.copy_to_host):
+        other = Elsewhere(lambda: memory.memset_async(2, 10))
+        with mine:
+            memory.memset_async(1, 10)
+            mine.launch_host_func(other.run, None)
+            forget()
+            copy(host.ctypes.data, host.size)
+            assert joins(mine, other.stream), copy
+
+
+def test_km4_a_use_that_begins_while_scratch_memory_is_looked_for_is_joined():
+    mine = cuda.Stream(non_blocking=True)
+    memories, others = [], []
+
+    def malloc(size, _device):
+        memories.append(Memory(size // 4 + 1))
+        if len(memories) == 2:  # the first is the result
+            others[0].run()
+        return memories[-1].address
+
+    with mine:
+        a = device_array(X)
+        for operation in (nd.sum, nd.sort):
+            memories.clear()
+            others[:] = [Elsewhere(lambda: a + a)]
+            with cuda.using_allocator(cuda.PythonFunctionAllocator(malloc, lambda pointer, device: None).malloc):
+                forget()
+                operation(a)
+            assert len(memories) == 3
+            assert joins(mine, others[0].stream), operation
+
+
+def test_km5_a_use_that_begins_while_the_bridge_copies_is_joined():
+    mine = cuda.Stream(non_blocking=True)
+    values = np.arange(5000 * 16, dtype="float32").reshape(5000, 4, 4)
+    with mine:
+        a = device_array(values)
+        scattered = a[:, ::2, ::2]  # too many pieces to copy one by one: by way of the host, which waits
+        other = Elsewhere(lambda: a + a)
+        mine.launch_host_func(other.run, None)
+        forget()
+        copied = asdlpack(scattered, copy=True)
+        waited = [line.split()[1] for line in new_calls("stream_wait")]
+    # The other stream first waits for the one before; and then until the copy has read the array.
+    assert waited.count(f"stream={stream_name(other.stream.ptr)}") == 2, waited
+    np.testing.assert_array_equal(nd.asarray(copied).get(), values[:, ::2, ::2])
+
+
+def test_km6_what_waits_for_the_device_lets_go_of_the_gil():
+    mask = np.ones(1000, bool)
+    mask[3] = False
+    (positions,) = nd.nonzero(nd.asarray(mask, device="cuda:0"))  # the fake refuses to wait with it
+    np.testing.assert_array_equal(positions.get(), np.flatnonzero(mask))
 
 
 if __name__ == "__main__":

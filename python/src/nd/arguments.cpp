@@ -8,6 +8,7 @@
 #include "python/src/nd/array_object.h"
 
 #include "ndarray/core/backend.h"
+#include "ndarray/core/move.h"
 
 namespace dlbridge::py::nd {
 
@@ -326,7 +327,7 @@ PyObject* element_to_python(const Tensor& t) {
   const auto bytes = static_cast<std::size_t>(t.itemsize());
   if (is_cuda(t.dl.device)) {
     Tensor host;
-    if (!succeeded("ndarray.item()", copy_to(t, {kDLCPU, 0}, host))) return nullptr;
+    if (!succeeded("ndarray.item()", core::copy_to(t, {kDLCPU, 0}, host))) return nullptr;
     std::memcpy(value.bytes, host.dl.data, bytes);
   } else {
     std::memcpy(value.bytes, t.dl.data, bytes);

@@ -84,8 +84,6 @@ PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<D
 PyObject* adopt(TensorObject* source);
 // A Python scalar from the element at the array's start (waits for the device).
 PyObject* element_to_python(const Tensor& scalar);
-// A copy on another device.
-Status copy_to(const Tensor& source, DLDevice device, Tensor& out);
 
 // Calls dlbridge.nd.<module>.<function>: for what is colder than C++ is worth.
 PyObject* call_python(const char* module, const char* function, PyObject* args);

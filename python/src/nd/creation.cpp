@@ -6,19 +6,12 @@
 #include "ndarray/core/backend.h"
 #include "ndarray/core/move.h"
 #include "protocols/array_interface/array_interface.h"
-#include "protocols/common/copying.h"
 #include "python/src/bridge.h"
 #include "python/src/nd/array_type.h"
 #include "python/src/nd/keywords.h"
 #include "python/src/nd/runtime.h"
 
 namespace dlbridge::py::nd {
-
-Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
-  if (source.size < 65536) return core::copy_to(source, device, out);
-  GilRelease released;
-  return core::copy_to(source, device, out);
-}
 
 PyObject* make_data_attribute(PyObject* array) noexcept {
   try {
@@ -214,7 +207,7 @@ PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice dev
   Tensor host;
   Status status = fill_leaves(nested, dtype.value_or(dtype_of_leaves(nested.leaves)), host);
   if (status.ok() && is_host(device)) out.tensor() = std::move(host);
-  else if (status.ok()) status = copy_to(host, device, out.tensor());
+  else if (status.ok()) status = core::copy_to(host, device, out.tensor());
   return finish("nd.array()", status, out);
 }
 
@@ -262,7 +255,7 @@ PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<D
   if (!moves)
     return finish("nd.array()", core::copy_as(t, dtype.value_or(core::dtype_of(t)), core::CopyOrder::kKeep, out.tensor()), out);
   Tensor moved;
-  Status status = copy_to(t, target, casts ? moved : out.tensor());
+  Status status = core::copy_to(t, target, casts ? moved : out.tensor());
   if (status.ok() && casts) status = core::copy_as(moved, *dtype, core::CopyOrder::kKeep, out.tensor());
   return finish("nd.array()", status, out);
 }
@@ -310,7 +303,7 @@ PyObject* to_device(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
   if (same_device(x->dl.device, device)) return Ref::borrow(a.values[0]).release();
   NewArray out;
   if (!out) return nullptr;
-  return finish("to_device()", copy_to(*x, device, out.tensor()), out);
+  return finish("to_device()", core::copy_to(*x, device, out.tensor()), out);
 }
 
 // to_numpy(x): a NumPy array; of a host array it shares the memory.
@@ -321,7 +314,7 @@ PyObject* to_numpy_array(PyObject*, PyObject* object) noexcept {
     if (is_host(x->dl.device)) return array_interface::make_numpy(as_tensor(object));
     NewArray out;
     if (!out) return nullptr;
-    const Ref host(finish("asnumpy()", copy_to(*x, {kDLCPU, 0}, out.tensor()), out));
+    const Ref host(finish("asnumpy()", core::copy_to(*x, {kDLCPU, 0}, out.tensor()), out));
     return host ? array_interface::make_numpy(as_tensor(host.get())) : nullptr;
   } catch (...) {
     raise_current_exception();

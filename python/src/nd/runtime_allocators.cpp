@@ -74,7 +74,8 @@ class PythonResource final : public core::MemoryResource {
   Status call(core::Storage& storage, Block& block) {
     const Ref size(PyLong_FromSize_t(storage.bytes));
     const Ref device(PyLong_FromLong(storage.device.device_id));
-    const Ref stream(PyLong_FromSize_t(storage.stream == kLegacyStream ? 0 : storage.stream));
+    const StreamHandle on = storage.stream;
+    const Ref stream(PyLong_FromSize_t(on == kLegacyStream ? 0 : on));
     if (!size || !device || !stream) return failed();
     PyObject* arguments[] = {size.get(), device.get(), stream.get()};
     const std::size_t count = signature_ == Signature::kPointer ? 1 : signature_ == Signature::kNumber ? 2 : 3;

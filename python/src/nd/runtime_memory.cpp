@@ -134,12 +134,22 @@ StreamHandle begin_use(const PointerValue& pointer, std::size_t bytes, const pyb
   return on;
 }
 
+// A copy to or from the host lets go of the GIL before it is queued: a use that another thread began meanwhile is
+// joined, so that whoever gets the memory next waits for both.
+void end_use(const PointerValue& pointer, StreamHandle on, const char* operation) {
+  if (pointer.storage()->stream == on) [[likely]] return;
+  cuda::DeviceGuard guard;
+  throw_if_bad(guard.enter(pointer.device()), operation);
+  throw_if_bad(core::acquire(*pointer.storage(), on), operation);
+}
+
 void copy_from_host(const PointerValue& self, const pyb::object& source, std::size_t bytes, const pyb::object& stream,
                     bool blocking) {
   const char* operation = "MemoryPointer.copy_from_host()";
   const auto* from = reinterpret_cast<const void*>(address_of(source, operation));
   const StreamHandle on = begin_use(self, bytes, stream, operation);
   throw_if_bad(core::copy_to_device(self.data(), from, bytes, self.device(), on, blocking), operation);
+  end_use(self, on, operation);
 }
 
 void copy_to_host(const PointerValue& self, const pyb::object& target, std::size_t bytes, const pyb::object& stream,
@@ -148,6 +158,7 @@ void copy_to_host(const PointerValue& self, const pyb::object& target, std::size
   auto* to = reinterpret_cast<void*>(address_of(target, operation));
   const StreamHandle on = begin_use(self, bytes, stream, operation);
   throw_if_bad(core::copy_to_host(to, self.data(), bytes, self.device(), on, blocking), operation);
+  end_use(self, on, operation);
 }
 
 void copy_from_device(const PointerValue& self, const pyb::object& source, std::size_t bytes,

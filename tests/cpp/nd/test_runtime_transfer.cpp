@@ -1,10 +1,13 @@
 // Copies, streams and peers against the fake driver.
 #include "ndarray/runtime/transfer.h"
 
+#include <mutex>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "dlbridge/cuda_order.h"
+#include "ndarray/core/move.h"
 #include "ndarray/runtime/lifetime.h"
 #include "ndarray/runtime/pool.h"
 #include "ndarray/runtime/staging.h"
@@ -116,6 +119,48 @@ TEST_F(Transfer, failures_are_reported_and_the_next_copy_works) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_ERROR(copy_to_host(back.data(), device, 1, 99, stream, true), ErrorCode::kMalformed, "cuda:99");
   EXPECT_OK(copy_to_host(nullptr, nullptr, 0, 99, 0, true));
+}
+
+// What the GIL is in Python.
+std::mutex tensor_lock;
+struct WithTensorLock {
+  WithTensorLock() {
+    hooks().unlock = [] {
+      tensor_lock.unlock();
+      return static_cast<void*>(&tensor_lock);
+    };
+    hooks().relock = [](void*) { tensor_lock.lock(); };
+  }
+  WithTensorLock(const WithTensorLock&) = delete;
+  WithTensorLock& operator=(const WithTensorLock&) = delete;
+  ~WithTensorLock() { hooks() = {}; }
+};
+
+TEST_F(Transfer, threads_copy_one_array_while_another_asks_when_it_is_ready) {
+  constexpr std::int64_t kShape[] = {10000};
+  constexpr DLDevice kHost{kDLCPU, 0}, kDevice{kDLCUDA, 0};
+  Tensor array;
+  EXPECT_OK(make_array(array, DType::kUInt8, kShape, kDevice));
+  std::fill_n(static_cast<unsigned char*>(array.dl.data), kShape[0], static_cast<unsigned char>(8));
+  const WithTensorLock locked;
+  std::vector<StreamHandle> streams{fake.new_stream(), fake.new_stream(), fake.new_stream()};
+  std::vector<std::thread> threads;
+  for (std::size_t k = 0; k < 2; ++k)
+    threads.emplace_back([&, k] {
+      cuda::set_current_stream(0, streams[k]);
+      for (int turn = 0; turn < 20; ++turn) {
+        const std::lock_guard lock(tensor_lock);
+        Tensor host;
+        EXPECT_OK(copy_to(array, kHost, host));
+        EXPECT_EQ(static_cast<const unsigned char*>(host.dl.data)[kShape[0] - 1], 8);
+      }
+    });
+  threads.emplace_back([&] {  // as extension modules do, without the lock
+    for (int turn = 0; turn < 20; ++turn) EXPECT_OK(cuda::order(streams[2], array.ready, 0));
+  });
+  for (std::thread& thread : threads) thread.join();
+  const Ordering last = array.ready.settled();
+  EXPECT_TRUE(last == Ordering::on_stream(streams[0]) || last == Ordering::on_stream(streams[1]));
 }
 
 TEST_F(Transfer, streams_are_given_again_and_never_destroyed) {
