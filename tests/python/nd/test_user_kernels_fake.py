@@ -1,4 +1,4 @@
-"""User kernels on machines with no GPU: tests/cuda/user_kernel_cases.py in one interpreter, on the fake driver of
+"""User kernels on machines with no GPU: tests/cuda/user_kernels/ in one interpreter, on the fake driver of
 tests/cuda/fake_user_kernels.c and with a host compiler in NVRTC's place. The numbers are those of the kernels."""
 
 import ast
@@ -13,10 +13,11 @@ from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 pytest.importorskip("numpy", reason="the oracle of the kernels")
 
 CUDA_TESTS = Path(__file__).parents[2] / "cuda"
-SCRIPT = CUDA_TESTS / "user_kernel_cases.py"
+SCRIPT = CUDA_TESTS / "user_kernels" / "run.py"
 CASES = [
     node.name
-    for node in ast.parse(SCRIPT.read_text()).body
+    for file in sorted(SCRIPT.parent.glob("*_cases.py"))
+    for node in ast.parse(file.read_text()).body
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
 ]
 
