@@ -14,7 +14,7 @@
 #include "dlbridge/converters/std.h"
 #include "tests/cpp/converters/capability_table.h"
 #include "tests/cpp/converters/conformance.h"
-#include "tests/cpp/converters/fake_driver.h"
+#include "tests/cpp/fake_driver.h"
 
 namespace dlbridge {
 namespace {
@@ -172,14 +172,14 @@ TEST(ArrowC, NullsAreFoundAlsoWhereTheirCountIsUnknown) {
 
 // The producer's event becomes the token; what is exported carries an event of its own.
 TEST(ArrowCDevice, EventsOrderTheTwoSides) {
-  const test::FakeDriver fake;
+  const auto& fake = test::FakeDriver::get();
   if (!fake) GTEST_SKIP() << "libcuda.so.1 is not the fake";
   VersionedProducer p({4});
   p.managed.dl_tensor.device = {kDLCUDA, 1};
   {
     Tensor t = Tensor::take(&p.managed);
     t.ready = Ordering::on_stream(reinterpret_cast<StreamHandle>(fake.stream_create(1, 0, 0)));
-    static_cast<void>(fake.log());
+    fake.reset();
     ArrowCDevice x = to<ArrowCDevice>(std::move(t));
     EXPECT_EQ(x.array.device_type, ARROW_DEVICE_CUDA);
     EXPECT_EQ(x.array.device_id, 1);

@@ -8,7 +8,7 @@
 
 #include "tests/cpp/converters/capability_table.h"
 #include "tests/cpp/converters/conformance.h"
-#include "tests/cpp/converters/fake_driver.h"
+#include "tests/cpp/fake_driver.h"
 
 namespace dlbridge {
 namespace {
@@ -122,7 +122,7 @@ TEST(OpenCvGpu, AGpuMatComesWithItsOwnerBesideIt) {
 }
 
 TEST(OpenCvGpu, TheDriverSaysWhereAGpuMatIsAndTheStreamWhenItIsReady) {
-  const test::FakeDriver fake;
+  const auto& fake = test::FakeDriver::get();
   if (!fake) GTEST_SKIP() << "libcuda.so.1 is not the fake";
   void* data = fake.alloc(64, 1);
   const cv::cuda::GpuMat m(2, 3, CV_32F, data, 16);
@@ -140,7 +140,7 @@ TEST(OpenCvGpu, TheDriverSaysWhereAGpuMatIsAndTheStreamWhenItIsReady) {
 
 // The consumer's stream waits by an event, the host does not; sync::host and sync::none do what they say.
 TEST(OpenCvGpu, TheConsumersStreamWaitsForTheProducers) {
-  const test::FakeDriver fake;
+  const auto& fake = test::FakeDriver::get();
   if (!fake) GTEST_SKIP() << "libcuda.so.1 is not the fake";
   void* data = fake.alloc(64, 0);
   void* producer = fake.stream_create(0, 0, 0);
@@ -149,7 +149,7 @@ TEST(OpenCvGpu, TheConsumersStreamWaitsForTheProducers) {
   const auto ref = [](void* s) { return stream_ref::from_handle(reinterpret_cast<StreamHandle>(s)); };
   const auto log_of = [&](const options& o) {
     Tensor t = from(borrow(m, unowned), {.stream = ref(producer)});
-    static_cast<void>(fake.log());
+    fake.reset();
     const auto held = to<cv::cuda::GpuMat>(std::move(t), o);
     return fake.log();
   };

@@ -8,7 +8,7 @@
 
 #include "tests/cpp/converters/capability_table.h"
 #include "tests/cpp/converters/conformance.h"
-#include "tests/cpp/converters/fake_driver.h"
+#include "tests/cpp/fake_driver.h"
 
 namespace dlbridge {
 namespace {
@@ -26,7 +26,7 @@ struct FakeResource {
 };
 
 TEST(Rmm, ABufferMovesInWithItsStream) {
-  const test::FakeDriver fake;
+  const auto& fake = test::FakeDriver::get();
   if (!fake) GTEST_SKIP() << "libcuda.so.1 is not the fake";
   FakeResource resource{&fake};
   const std::size_t before = fake.live_bytes();

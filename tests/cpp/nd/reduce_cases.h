@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "ndarray/core/kernel_api.h"
-#include "ndarray/kernels/types.h"
+#include "tests/cpp/nd/values.h"
 
 namespace dlbridge::nd::testing_cases {
 
@@ -152,30 +151,6 @@ inline DType default_out(ReduceOp op, DType in) {
     case ReduceOp::kNormMinusInf: return real_dtype(default_accumulate(op, in));
     default: return default_accumulate(op, in);
   }
-}
-
-using Value = std::complex<double>;
-
-inline Value value_at(DType dtype, const void* p) {
-  return visit_dtype<kAllSet>(
-      dtype,
-      [&]<class T>() {
-        T x;
-        std::memcpy(&x, p, sizeof(T));
-        const auto z = cast<complex<double>>(x);
-        return Value(z.real(), z.imag());
-      },
-      Value{});
-}
-inline void put_value(DType dtype, void* p, Value value) {
-  visit_dtype<kAllSet>(
-      dtype,
-      [&]<class T>() {
-        const T x = cast<T>(complex<double>(value.real(), value.imag()));
-        std::memcpy(p, &x, sizeof(T));
-        return 0;
-      },
-      0);
 }
 
 // Small values that every dtype holds exactly (quarters for floats), with ties and zeros; NaN and infinities on demand.

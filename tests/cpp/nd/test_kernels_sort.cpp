@@ -1,5 +1,5 @@
-// The host's sorts against std::stable_sort and its searches against a count, both by an order written with comparisons;
-// and what the key transforms promise.
+// The host's sorts against std::stable_sort and its searches against a count, both by an order that is written with
+// comparisons; and what the key transforms promise.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ TEST(HostSearch, CountsWhatComesBeforeInEveryDtype) {
             EXPECT_EQ(host_kernels::search(args), 0);
             for (std::size_t j = 0; j < kValues; ++j) {
               const T value = values[j];
-              const auto before = [&](T element) { return right ? !precedes(value, element) : precedes(element, value); };
+              const auto before = [&](T x_i) { return right ? !precedes(value, x_i) : precedes(x_i, value); };
               EXPECT_EQ(out[j], std::count_if(row.get(), row.get() + kRow, before)) << info(dtype).name << " at " << j;
             }
           }

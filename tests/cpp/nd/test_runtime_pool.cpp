@@ -10,7 +10,7 @@
 
 #include "ndarray/runtime/lifetime.h"
 #include "ndarray/runtime/streams.h"
-#include "tests/cpp/nd/fake_driver.h"
+#include "tests/cpp/nd/with_fake_driver.h"
 
 namespace dlbridge::nd {
 namespace {

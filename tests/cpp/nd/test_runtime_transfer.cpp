@@ -12,7 +12,7 @@
 #include "ndarray/runtime/pool.h"
 #include "ndarray/runtime/staging.h"
 #include "ndarray/runtime/streams.h"
-#include "tests/cpp/nd/fake_driver.h"
+#include "tests/cpp/nd/with_fake_driver.h"
 
 namespace dlbridge::nd {
 namespace {

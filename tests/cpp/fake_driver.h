@@ -15,18 +15,22 @@
 
 namespace dlbridge::test {
 
+// The fake's own functions; all null where the driver is not the fake.
 struct FakeDriver {
-  std::size_t (*log)(char*, std::size_t) = nullptr;
+  std::size_t (*copy_log)(char* out, std::size_t size) = nullptr;
   void (*reset)() = nullptr;
-  void* (*alloc_host)(std::size_t) = nullptr;
+  void* (*alloc)(std::size_t bytes, int device) = nullptr;
+  void* (*alloc_managed)(std::size_t bytes, int device) = nullptr;
+  void* (*alloc_host)(std::size_t bytes) = nullptr;
   int (*free)(void*) = nullptr;
   std::size_t (*live_bytes)() = nullptr;
   void (*fail_alloc_after)(std::int64_t) = nullptr;
   void (*set_sticky)(int) = nullptr;
-  void* (*stream_create)(int, int, int) = nullptr;
-  int (*fill)(void*, int, std::size_t, int, void*) = nullptr;
+  void* (*stream_create)(int device, int blocking, int own_context) = nullptr;
+  int (*stream_destroy)(void*) = nullptr;
+  int (*fill)(void*, int value, std::size_t bytes, int device, void* stream) = nullptr;
   void (*synchronize)() = nullptr;
-  void (*set_capture)(void*, std::uint64_t) = nullptr;
+  void (*set_capture)(void* stream, std::uint64_t id) = nullptr;
   int (*context_depth)() = nullptr;
   int (*select_device)(int) = nullptr;
 
@@ -34,11 +38,16 @@ struct FakeDriver {
     static const FakeDriver fake = load();
     return fake;
   }
-  explicit operator bool() const { return log != nullptr; }
+  explicit operator bool() const { return copy_log != nullptr; }
 
+  // What was called since the last reset(), a line each.
+  std::string log() const {
+    std::string text(copy_log(nullptr, 0), '\0');
+    copy_log(text.data(), text.size() + 1);
+    return text;
+  }
   std::vector<std::string> lines() const {
-    std::string text(log(nullptr, 0) + 1, '\0');
-    log(text.data(), text.size());
+    const std::string text = log();
     std::vector<std::string> out;
     std::size_t begin = 0;
     for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
@@ -51,8 +60,8 @@ struct FakeDriver {
     for (const std::string& line : lines()) n += line.starts_with(begin) ? 1 : 0;
     return n;
   }
-  StreamHandle new_stream(int device = 0) const {
-    return reinterpret_cast<StreamHandle>(stream_create(device, 0, 0));
+  StreamHandle new_stream(int device = 0, bool own_context = false) const {
+    return reinterpret_cast<StreamHandle>(stream_create(device, 0, own_context));
   }
   // A slow kernel: the stream writes when somebody makes it run.
   void queue_work(void* memory, std::size_t bytes, StreamHandle stream, int value = 7, int device = 0) const {
@@ -68,14 +77,17 @@ struct FakeDriver {
       pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(::dlsym(handle, name));
       if (pointer == nullptr) ADD_FAILURE() << "the fake has no " << name;
     };
-    find(f.log, "fake_cuda_log");
+    find(f.copy_log, "fake_cuda_log");
     find(f.reset, "fake_cuda_reset");
+    find(f.alloc, "fake_cuda_alloc");
+    find(f.alloc_managed, "fake_cuda_alloc_managed");
     find(f.alloc_host, "fake_cuda_alloc_host");
     find(f.free, "fake_cuda_free");
     find(f.live_bytes, "fake_cuda_live_bytes");
     find(f.fail_alloc_after, "fake_cuda_fail_alloc_after");
     find(f.set_sticky, "fake_cuda_set_sticky");
     find(f.stream_create, "fake_cuda_stream_create");
+    find(f.stream_destroy, "cuStreamDestroy_v2");
     find(f.fill, "fake_cuda_fill");
     find(f.synchronize, "fake_cuda_synchronize");
     find(f.set_capture, "fake_cuda_set_capture");
@@ -85,28 +97,17 @@ struct FakeDriver {
   }
 };
 
-// A test that needs the fake, with an empty log and device 0 selected.
-class WithFakeDriver : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!fake) GTEST_SKIP() << "the fake libcuda.so.1 is not on the library path";
-    fake.reset();
-    fake.select_device(0);
-  }
-  const FakeDriver& fake = FakeDriver::get();
-};
-
 #define EXPECT_OK(expression)                                             \
   do {                                                                    \
     const ::dlbridge::Status status_ = (expression);                      \
     EXPECT_TRUE(status_.ok()) << (status_.ok() ? "" : status_.message()); \
   } while (false)
-#define EXPECT_ERROR(expression, error_code, text)                                                   \
-  do {                                                                                               \
-    const ::dlbridge::Status status_ = (expression);                                                 \
-    ASSERT_FALSE(status_.ok());                                                                      \
-    EXPECT_EQ(status_.code(), error_code);                                                           \
-    EXPECT_NE(status_.message().find(text), std::string::npos) << status_.message();                 \
+#define EXPECT_ERROR(expression, error_code, text)                                   \
+  do {                                                                               \
+    const ::dlbridge::Status status_ = (expression);                                 \
+    ASSERT_FALSE(status_.ok());                                                      \
+    EXPECT_EQ(status_.code(), error_code);                                           \
+    EXPECT_NE(status_.message().find(text), std::string::npos) << status_.message(); \
   } while (false)
 
 }  // namespace dlbridge::test
