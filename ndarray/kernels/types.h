@@ -233,36 +233,42 @@ DLBRIDGE_ND_HD inline arith_t<T> load(const T* p) noexcept {
     return *p;
 }
 
-// DType <-> type.
+// X(DType, type) for every dtype that has arithmetic: what maps one to the other derives from this list.
+#define DLBRIDGE_ND_FOR_EACH_DTYPE(X) \
+  X(kBool, bool)                      \
+  X(kInt8, std::int8_t)               \
+  X(kInt16, std::int16_t)             \
+  X(kInt32, std::int32_t)             \
+  X(kInt64, std::int64_t)             \
+  X(kUInt8, std::uint8_t)             \
+  X(kUInt16, std::uint16_t)           \
+  X(kUInt32, std::uint32_t)           \
+  X(kUInt64, std::uint64_t)           \
+  X(kFloat16, float16)                \
+  X(kBFloat16, bfloat16)              \
+  X(kFloat32, float)                  \
+  X(kFloat64, double)                 \
+  X(kComplex64, complex<float>)       \
+  X(kComplex128, complex<double>)
+
 template <DType>
 struct type_of;
-#define DLBRIDGE_ND_TYPE(id, T)      \
-  template <>                        \
-  struct type_of<DType::id> {        \
-    using type = T;                  \
-  };                                 \
-  template <>                        \
-  struct dtype_of_native<T> {        \
-    static constexpr DType value = DType::id; \
-  };
 template <class T>
 struct dtype_of_native;
-DLBRIDGE_ND_TYPE(kBool, bool)
-DLBRIDGE_ND_TYPE(kInt8, std::int8_t)
-DLBRIDGE_ND_TYPE(kInt16, std::int16_t)
-DLBRIDGE_ND_TYPE(kInt32, std::int32_t)
-DLBRIDGE_ND_TYPE(kInt64, std::int64_t)
-DLBRIDGE_ND_TYPE(kUInt8, std::uint8_t)
-DLBRIDGE_ND_TYPE(kUInt16, std::uint16_t)
-DLBRIDGE_ND_TYPE(kUInt32, std::uint32_t)
-DLBRIDGE_ND_TYPE(kUInt64, std::uint64_t)
-DLBRIDGE_ND_TYPE(kFloat16, float16)
-DLBRIDGE_ND_TYPE(kBFloat16, bfloat16)
-DLBRIDGE_ND_TYPE(kFloat32, float)
-DLBRIDGE_ND_TYPE(kFloat64, double)
-DLBRIDGE_ND_TYPE(kComplex64, complex<float>)
-DLBRIDGE_ND_TYPE(kComplex128, complex<double>)
+#define DLBRIDGE_ND_TYPE(id, T)               \
+  template <>                                 \
+  struct type_of<DType::id> {                 \
+    using type = T;                           \
+  };                                          \
+  template <>                                 \
+  struct dtype_of_native<T> {                 \
+    static constexpr DType value = DType::id; \
+  };
+DLBRIDGE_ND_FOR_EACH_DTYPE(DLBRIDGE_ND_TYPE)
 #undef DLBRIDGE_ND_TYPE
+#define DLBRIDGE_ND_BIT(id, T) | bit(DType::id)
+static_assert((DTypeSet{0} DLBRIDGE_ND_FOR_EACH_DTYPE(DLBRIDGE_ND_BIT)) == kAllSet);
+#undef DLBRIDGE_ND_BIT
 template <DType D>
 using type_of_t = typename type_of<D>::type;
 
@@ -270,25 +276,11 @@ using type_of_t = typename type_of<D>::type;
 template <DTypeSet Set, class F, class R>
 R visit_dtype(DType dtype, F&& f, R otherwise) {
   switch (dtype) {
-#define DLBRIDGE_ND_CASE(id)                                                    \
-  case DType::id:                                                               \
-    if constexpr (contains(Set, DType::id)) return f.template operator()<type_of_t<DType::id>>(); \
+#define DLBRIDGE_ND_CASE(id, T)                                                \
+  case DType::id:                                                              \
+    if constexpr (contains(Set, DType::id)) return f.template operator()<T>(); \
     break;
-    DLBRIDGE_ND_CASE(kBool)
-    DLBRIDGE_ND_CASE(kInt8)
-    DLBRIDGE_ND_CASE(kInt16)
-    DLBRIDGE_ND_CASE(kInt32)
-    DLBRIDGE_ND_CASE(kInt64)
-    DLBRIDGE_ND_CASE(kUInt8)
-    DLBRIDGE_ND_CASE(kUInt16)
-    DLBRIDGE_ND_CASE(kUInt32)
-    DLBRIDGE_ND_CASE(kUInt64)
-    DLBRIDGE_ND_CASE(kFloat16)
-    DLBRIDGE_ND_CASE(kBFloat16)
-    DLBRIDGE_ND_CASE(kFloat32)
-    DLBRIDGE_ND_CASE(kFloat64)
-    DLBRIDGE_ND_CASE(kComplex64)
-    DLBRIDGE_ND_CASE(kComplex128)
+    DLBRIDGE_ND_FOR_EACH_DTYPE(DLBRIDGE_ND_CASE)
 #undef DLBRIDGE_ND_CASE
     default: break;
   }

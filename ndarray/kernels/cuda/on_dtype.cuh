@@ -8,23 +8,9 @@ namespace dlbridge::nd::cuda_kernels {
 template <class F>
 __device__ inline void on_dtype(DType dtype, F&& f) {
   switch (dtype) {
-#define DLBRIDGE_ND_CASE(id) \
-  case DType::id: return f.template operator()<type_of_t<DType::id>>();
-    DLBRIDGE_ND_CASE(kBool)
-    DLBRIDGE_ND_CASE(kInt8)
-    DLBRIDGE_ND_CASE(kInt16)
-    DLBRIDGE_ND_CASE(kInt32)
-    DLBRIDGE_ND_CASE(kInt64)
-    DLBRIDGE_ND_CASE(kUInt8)
-    DLBRIDGE_ND_CASE(kUInt16)
-    DLBRIDGE_ND_CASE(kUInt32)
-    DLBRIDGE_ND_CASE(kUInt64)
-    DLBRIDGE_ND_CASE(kFloat16)
-    DLBRIDGE_ND_CASE(kBFloat16)
-    DLBRIDGE_ND_CASE(kFloat32)
-    DLBRIDGE_ND_CASE(kFloat64)
-    DLBRIDGE_ND_CASE(kComplex64)
-    DLBRIDGE_ND_CASE(kComplex128)
+#define DLBRIDGE_ND_CASE(id, T) \
+  case DType::id: return f.template operator()<T>();
+    DLBRIDGE_ND_FOR_EACH_DTYPE(DLBRIDGE_ND_CASE)
 #undef DLBRIDGE_ND_CASE
     default: return;
   }
