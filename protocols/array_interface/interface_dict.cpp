@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "dlbridge/validate.h"
 #include "protocols/array_interface/typestr.h"
 #include "protocols/common/errors.h"
 
@@ -80,16 +81,28 @@ bool parse_interface_dict(PyObject* dict, const char* attribute, long least_vers
   return get(dict, py::names.data, out.data);
 }
 
-bool parse_data_tuple(const InterfaceDict& interface, std::uintptr_t& address, bool& readonly) {
+bool place_at_address(const InterfaceDict& interface, Tensor& tensor) {
   PyObject* data = interface.data;
   if (!PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2)
     return refuse(interface, ErrorCode::kWrongType,
                   "'data' is " + py::type_name(data) + "; it must be (address, read_only). The producer must mend it");
+  std::uintptr_t address;
   if (!py::parse_address(PyTuple_GET_ITEM(data, 0), kOperation, "data[0]", address)) return false;
-  const int truth = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1));
-  if (truth < 0) return false;
-  readonly = truth != 0;
+  const int readonly = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1));
+  if (readonly < 0) return false;
+  tensor.dl.data = reinterpret_cast<void*>(address);
+  if (readonly != 0) tensor.flags |= kFlagReadOnly;
   return true;
+}
+
+Status lay_out(const InterfaceDict& interface, Tensor& tensor) {
+  tensor.set_dtype(*interface.dtype);
+  return build_layout<StrideUnit::kBytes>(tensor, interface.shape.ndim, interface.shape.values,
+                                          interface.strides.ndim < 0 ? nullptr : interface.strides.values);
+}
+
+bool refuse(const InterfaceDict& interface, const Status& status) {
+  return refuse(interface, status.code(), status.message());
 }
 
 }  // namespace dlbridge::array_interface

@@ -22,6 +22,12 @@ struct InterfaceDict {
 bool parse_interface_dict(PyObject* dict, const char* attribute, long least_version, InterfaceDict& out);
 
 // data=(address, read_only). False with a Python error set.
-bool parse_data_tuple(const InterfaceDict& interface, std::uintptr_t& address, bool& readonly);
+bool place_at_address(const InterfaceDict& interface, Tensor& tensor);
+
+// Dtype, shape and strides.
+Status lay_out(const InterfaceDict& interface, Tensor& tensor);
+
+// Raises for a failed status, in the name of the attribute; false.
+bool refuse(const InterfaceDict& interface, const Status& status);
 
 }  // namespace dlbridge::array_interface

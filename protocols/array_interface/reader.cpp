@@ -5,30 +5,21 @@
 #include "protocols/array_interface/array_interface.h"
 #include "protocols/array_interface/interface_dict.h"
 #include "protocols/buffer/buffer.h"
-#include "protocols/common/errors.h"
 
 namespace dlbridge::array_interface {
 
 namespace {
 
-constexpr char kOperation[] = "asdlpack()";
-constexpr char kAttribute[] = "__array_interface__";
-
-bool fail(const Status& status) {
-  py::raise(kOperation, status.code(), std::string(kAttribute) + ": " + status.message());
-  return false;
-}
-
-bool parse_offset(PyObject* dict, std::int64_t& out) {
+bool parse_offset(const InterfaceDict& interface, std::int64_t& out) {
   out = 0;
-  PyObject* offset = PyDict_GetItemWithError(dict, py::names.offset);
+  PyObject* offset = PyDict_GetItemWithError(interface.dict, py::names.offset);
   if (offset == nullptr) return PyErr_Occurred() == nullptr;
   const py::Ref number(PyNumber_Index(offset));
   if (!number) return false;
   out = PyLong_AsLongLong(number.get());
   if (out == -1 && PyErr_Occurred() != nullptr) return false;
   if (out >= 0) return true;
-  return fail(malformed("'offset' is " + std::to_string(out) + "; it must not be negative"));
+  return refuse(interface, malformed("'offset' is " + std::to_string(out) + "; it must not be negative"));
 }
 
 // The described array must lie inside the buffer that it is said to live in: nothing else bounds it.
@@ -48,11 +39,11 @@ Status check_bounds(const Tensor& tensor, std::int64_t offset, std::int64_t leng
 // at each access), and `offset` counts; with an address it does not.
 bool place_in_buffer(PyObject* exporter, const InterfaceDict& interface, py::TensorObject* self) {
   std::int64_t offset;
-  if (!parse_offset(interface.dict, offset) || !buffer::hold(exporter, self)) return false;
+  if (!parse_offset(interface, offset) || !buffer::hold(exporter, self)) return false;
   Tensor& tensor = self->tensor;
   if (!PyBuffer_IsContiguous(&self->view, 'C'))
-    return fail(refused("'data' is a buffer that is not contiguous. The producer must mend it"));
-  if (offset > self->view.len) return fail(malformed("'offset' lies behind the end of the buffer"));
+    return refuse(interface, refused("'data' is a buffer that is not contiguous. The producer must mend it"));
+  if (offset > self->view.len) return refuse(interface, malformed("'offset' lies behind the end of the buffer"));
   tensor.dl.data = static_cast<char*>(self->view.buf) + offset;
   if (self->view.readonly != 0) tensor.flags |= kFlagReadOnly;
   return true;
@@ -61,40 +52,30 @@ bool place_in_buffer(PyObject* exporter, const InterfaceDict& interface, py::Ten
 bool place_data(PyObject* object, const InterfaceDict& interface, py::TensorObject* self) {
   PyObject* data = interface.data;
   if (data == nullptr)
-    return fail(malformed("'data' is missing. The producer must give (address, read_only), a buffer, or None"));
+    return refuse(interface,
+                  malformed("'data' is missing. The producer must give (address, read_only), a buffer, or None"));
   if (data == Py_None) return place_in_buffer(object, interface, self);
   if (!PyTuple_Check(data) && PyObject_CheckBuffer(data)) return place_in_buffer(data, interface, self);
-  std::uintptr_t address;
-  bool readonly;
-  if (!parse_data_tuple(interface, address, readonly)) return false;
-  self->tensor.dl.data = reinterpret_cast<void*>(address);
-  if (readonly) self->tensor.flags |= kFlagReadOnly;
-  return true;
+  return place_at_address(interface, self->tensor);
 }
 
 }  // namespace
 
 Read read_dict(PyObject* object, py::TensorObject* self) {
-  const py::Ref dict(PyObject_GetAttr(object, py::names.array_interface));
-  if (!dict) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Read::kFailed;
-    PyErr_Clear();
-    return Read::kAbsent;
-  }
+  const py::Ref dict = py::optional_attribute(object, py::names.array_interface);
+  if (!dict) return PyErr_Occurred() != nullptr ? Read::kFailed : Read::kAbsent;
   InterfaceDict interface;
-  if (!parse_interface_dict(dict.get(), kAttribute, 2, interface)) return Read::kFailed;
+  if (!parse_interface_dict(dict.get(), "__array_interface__", 2, interface)) return Read::kFailed;
   Tensor& tensor = self->tensor;
-  tensor.set_dtype(*interface.dtype);
   tensor.dl.device = {kDLCPU, 0};
   if (!place_data(object, interface, self)) return Read::kFailed;
   const void* placed = tensor.dl.data;
-  Status status = build_layout<StrideUnit::kBytes>(tensor, interface.shape.ndim, interface.shape.values,
-                               interface.strides.ndim < 0 ? nullptr : interface.strides.values);
+  Status status = lay_out(interface, tensor);
   if (status.ok() && buffer::holds_view(self))
     status = check_bounds(tensor, static_cast<const char*>(placed) - static_cast<char*>(self->view.buf),
                           self->view.len);
   if (!status.ok()) {
-    fail(status);
+    refuse(interface, status);
     return Read::kFailed;
   }
   Py_INCREF(object);

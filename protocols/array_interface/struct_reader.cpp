@@ -53,12 +53,8 @@ bool read_capsule(PyObject* object, PyObject* capsule, Tensor& tensor) {
 }  // namespace
 
 Read read_struct(PyObject* object, py::TensorObject* self) {
-  py::Ref capsule(PyObject_GetAttr(object, py::names.array_struct));
-  if (!capsule) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Read::kFailed;
-    PyErr_Clear();
-    return Read::kAbsent;
-  }
+  py::Ref capsule = py::optional_attribute(object, py::names.array_struct);
+  if (!capsule) return PyErr_Occurred() != nullptr ? Read::kFailed : Read::kAbsent;
   if (!read_capsule(object, capsule.get(), self->tensor)) {
     py::ErrorGuard error;  // the capsule's destructor may be Python code, which must not see our error pending
     capsule = py::Ref();

@@ -71,6 +71,13 @@ inline bool interpreter_alive() noexcept {
 #endif
 }
 
+// Null where the object has no such attribute, and then no Python error is set; or where reading it failed.
+inline Ref optional_attribute(PyObject* object, PyObject* name) noexcept {
+  Ref value(PyObject_GetAttr(object, name));
+  if (!value && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) PyErr_Clear();
+  return value;
+}
+
 // The pending exception as an object, with its traceback, and clears it. Null where there is none.
 inline Ref take_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000

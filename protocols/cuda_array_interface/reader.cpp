@@ -2,10 +2,8 @@
 
 #include "dlbridge/cuda_driver.h"
 #include "dlbridge/cuda_order.h"
-#include "dlbridge/validate.h"
 #include "protocols/array_interface/interface_dict.h"
 #include "protocols/common/copying.h"
-#include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
 
@@ -14,36 +12,26 @@ namespace dlbridge::cuda_array_interface {
 namespace {
 
 constexpr char kOperation[] = "asdlpack()";
-constexpr char kAttribute[] = "__cuda_array_interface__";
-
-bool fail(const Status& status) {
-  py::raise(kOperation, status.code(), std::string(kAttribute) + ": " + status.message());
-  return false;
-}
+using array_interface::InterfaceDict;
 
 // `stream`: None or absent means that no synchronisation is needed (the opposite of DLPack's None); 0 is invalid.
-bool parse_ready(PyObject* dict, Ordering& ready) {
-  PyObject* stream = PyDict_GetItemWithError(dict, py::names.stream);
+bool parse_ready(const InterfaceDict& interface, Ordering& ready) {
+  PyObject* stream = PyDict_GetItemWithError(interface.dict, py::names.stream);
   if (stream == nullptr) return PyErr_Occurred() == nullptr;
   if (stream == Py_None) return true;
   std::uintptr_t handle;
   if (!py::parse_address(stream, kOperation, "__cuda_array_interface__['stream']", handle)) return false;
   if (handle == 0)
-    return fail(malformed("'stream' is 0, which the specification forbids: it could mean either default stream. The "
-                          "producer must give 1, 2, a handle, or None"));
-  if (const Status status = py::check_stream(handle); !status.ok()) return fail(status);
+    return refuse(interface, malformed("'stream' is 0, which the specification forbids: it could mean either default "
+                                       "stream. The producer must give 1, 2, a handle, or None"));
+  if (const Status status = py::check_stream(handle); !status.ok()) return refuse(interface, status);
   if (py::switches.cuda_array_interface_sync) ready = Ordering::on_stream(handle);
   return true;
 }
 
-bool parse_data(const array_interface::InterfaceDict& interface, Tensor& tensor) {
-  if (interface.data == nullptr) return fail(malformed("'data' is missing. The producer must mend it"));
-  std::uintptr_t address;
-  bool readonly;
-  if (!array_interface::parse_data_tuple(interface, address, readonly)) return false;
-  tensor.dl.data = reinterpret_cast<void*>(address);
-  if (readonly) tensor.flags |= kFlagReadOnly;
-  return true;
+bool parse_data(const InterfaceDict& interface, Tensor& tensor) {
+  if (interface.data == nullptr) return refuse(interface, malformed("'data' is missing. The producer must mend it"));
+  return place_at_address(interface, tensor);
 }
 
 // An array of size zero lies nowhere: it belongs to the current device, or to the first where there is no driver, and
@@ -63,25 +51,19 @@ Status find_device(Tensor& tensor) {
 }  // namespace
 
 Read read(PyObject* object, py::TensorObject* self) {
-  const py::Ref dict(PyObject_GetAttr(object, py::names.cuda_array_interface));
-  if (!dict) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Read::kFailed;
-    PyErr_Clear();
-    return Read::kAbsent;
-  }
-  array_interface::InterfaceDict interface;
+  const py::Ref dict = py::optional_attribute(object, py::names.cuda_array_interface);
+  if (!dict) return PyErr_Occurred() != nullptr ? Read::kFailed : Read::kAbsent;
+  InterfaceDict interface;
   Tensor& tensor = self->tensor;
-  if (!array_interface::parse_interface_dict(dict.get(), kAttribute, 2, interface) || !parse_data(interface, tensor) ||
-      !parse_ready(dict.get(), tensor.ready))
+  if (!parse_interface_dict(dict.get(), "__cuda_array_interface__", 2, interface) || !parse_data(interface, tensor) ||
+      !parse_ready(interface, tensor.ready))
     return Read::kFailed;
-  tensor.set_dtype(*interface.dtype);
   tensor.dl.device = {kDLCUDA, 0};
-  Status status = build_layout<StrideUnit::kBytes>(tensor, interface.shape.ndim, interface.shape.values,
-                               interface.strides.ndim < 0 ? nullptr : interface.strides.values);
+  Status status = lay_out(interface, tensor);
   if (status.ok()) status = find_device(tensor);
   if (status.ok()) status = cuda::detach_from_thread(tensor.ready, tensor.dl.device.device_id);
   if (!status.ok()) {
-    fail(status);
+    refuse(interface, status);
     return Read::kFailed;
   }
   // The interface owns nothing: the producer is held.

@@ -14,21 +14,11 @@ namespace dlbridge {
 namespace detail {
 // The axes back to front: a view, without the owner.
 inline Tensor reversed_axes(const Tensor& t) {
-  Tensor out;
-  out.reserve_dims(t.dl.ndim);
-  std::int64_t* const out_shape = out.dl.shape;
-  std::int64_t* const out_strides = out.dl.strides;
-  for (std::int32_t i = 0; i < t.dl.ndim; ++i) {
-    out_shape[i] = t.dl.shape[t.dl.ndim - 1 - i];
-    out_strides[i] = t.dl.strides[t.dl.ndim - 1 - i];
+  Tensor out = alias_of(t);
+  for (std::int32_t i = 0, k = t.dl.ndim - 1; i < k; ++i, --k) {
+    std::swap(out.dl.shape[i], out.dl.shape[k]);
+    std::swap(out.dl.strides[i], out.dl.strides[k]);
   }
-  out.dl = t.dl;
-  out.dl.shape = out_shape;
-  out.dl.strides = out_strides;
-  out.set_dtype(t.dtype());
-  out.flags = t.flags;
-  out.size = t.size;
-  out.ready = t.ready;
   return out;
 }
 }  // namespace detail

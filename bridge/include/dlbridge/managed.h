@@ -51,8 +51,7 @@ struct CountedOwner {
 }  // namespace detail
 
 inline Tensor Tensor::share() {
-  Tensor out;
-  out.reserve_dims(dl.ndim);  // everything that can throw comes before the owner changes hands
+  Tensor out = detail::alias_of(*this);  // everything that can throw comes before the owner changes hands
   detail::CountedOwner* counted = nullptr;
   if (owner) {
     if (owner.release_function() == &detail::CountedOwner::release) {
@@ -64,20 +63,8 @@ inline Tensor Tensor::share() {
     }
     out.owner = Owner(counted, &detail::CountedOwner::release);
   }
-  std::int64_t* const out_shape = out.dl.shape;
-  std::int64_t* const out_strides = out.dl.strides;
-  for (std::int32_t i = 0; i < dl.ndim; ++i) {
-    out_shape[i] = dl.shape[i];
-    out_strides[i] = dl.strides[i];
-  }
   flags &= ~kFlagCopied;  // DLPack: a consumer may write to a copy as its own, and this is no longer anyone's own
-  out.dl = dl;
-  out.dl.shape = out_shape;
-  out.dl.strides = out_strides;
-  out.set_dtype(dtype());
   out.flags = flags;
-  out.size = size;
-  out.ready = ready;
   return out;
 }
 

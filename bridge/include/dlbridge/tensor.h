@@ -130,4 +130,26 @@ class Tensor {
   std::int64_t inline_dims_[2 * kInlineDims];  // extents, then strides; left uninitialised on purpose
 };
 
+namespace detail {
+// The same elements under the same token, with extents and strides of its own and without the owner. Throws
+// std::bad_alloc.
+inline Tensor alias_of(const Tensor& t) {
+  Tensor out;
+  out.reserve_dims(t.dl.ndim);
+  std::int64_t *const shape = out.dl.shape, *const strides = out.dl.strides;
+  for (std::int32_t i = 0; i < t.dl.ndim; ++i) {
+    shape[i] = t.dl.shape[i];
+    strides[i] = t.dl.strides[i];
+  }
+  out.dl = t.dl;
+  out.dl.shape = shape;
+  out.dl.strides = strides;
+  out.set_dtype(t.dtype());
+  out.flags = t.flags;
+  out.size = t.size;
+  out.ready = t.ready;
+  return out;
+}
+}  // namespace detail
+
 }  // namespace dlbridge

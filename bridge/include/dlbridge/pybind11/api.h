@@ -112,25 +112,6 @@ inline void point_at_record(Tensor& t, const c_api::Record& record, const DTypeI
   t.ready = {static_cast<Ordering::Kind>(record.ready_kind), record.ready_handle};
 }
 
-// The same tensor, without its owner, with extents of its own.
-inline Tensor with_own_dims(const Tensor& t) {
-  Tensor out;
-  out.reserve_dims(t.dl.ndim);
-  std::int64_t *const shape = out.dl.shape, *const strides = out.dl.strides;
-  for (std::int32_t i = 0; i < t.dl.ndim; ++i) {
-    shape[i] = t.dl.shape[i];
-    strides[i] = t.dl.strides[i];
-  }
-  out.dl = t.dl;
-  out.dl.shape = shape;
-  out.dl.strides = strides;
-  out.set_dtype(t.dtype());
-  out.flags = t.flags;
-  out.size = t.size;
-  out.ready = t.ready;
-  return out;
-}
-
 inline const DTypeInfo& known_dtype(DLDataType dtype) {
   const DTypeInfo* row = find_dtype(dtype);
   if (row == nullptr) [[unlikely]]

@@ -95,7 +95,7 @@ class AnyRank {
   Tensor descriptor() const {
     Tensor seen;
     describe(seen);
-    return with_own_dims(seen);
+    return alias_of(seen);
   }
 
  private:
@@ -266,7 +266,7 @@ class Arg {
     if (outcome == Outcome::kUnfit) {
       Tensor seen;
       detail::point_at_record(seen, record, detail::known_dtype(record.dl.dtype));
-      t = detail::with_own_dims(seen);
+      t = detail::alias_of(seen);
       if (kMayConvert) v = find_violation(t, kShapeOnly);  // what no conversion mends comes first
       if (v == Violation::kNone) v = find_violation(t, kRequirement);
     }
