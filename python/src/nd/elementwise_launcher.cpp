@@ -1,10 +1,8 @@
 // ElementwiseLauncher, the base of ElementwiseKernel. What happens once a signature or a variant (types, code,
 // compilation) is done by the Python subclass.
 #include <pybind11/stl.h>
-#include <structmember.h>
 
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "protocols/common/errors.h"
 #include "python/src/nd/array_object.h"
 #include "python/src/nd/elementwise_call.h"
+#include "python/src/nd/launcher_object.h"
 #include "python/src/nd/user_kernels.h"
 
 namespace dlbridge::py::nd {
@@ -20,11 +19,7 @@ namespace {
 
 namespace pyb = ::pybind11;
 
-struct ElementwiseObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  ElementwiseState* state;
-};
+using ElementwiseObject = LauncherObject<ElementwiseState>;
 PyTypeObject* elementwise_type = nullptr;
 
 ElementwiseState& state_of(PyObject* self) noexcept { return *reinterpret_cast<ElementwiseObject*>(self)->state; }
@@ -57,40 +52,6 @@ PyObject* elementwise_vectorcall(PyObject* self, PyObject* const* args, std::siz
     return nullptr;
   }
 }
-
-PyObject* elementwise_new(PyTypeObject* type, PyObject*, PyObject*) noexcept {
-  PyObject* self = type->tp_alloc(type, 0);
-  if (self == nullptr) return nullptr;
-  auto* object = reinterpret_cast<ElementwiseObject*>(self);
-  object->vectorcall = elementwise_vectorcall;
-  object->state = new (std::nothrow) ElementwiseState;
-  if (object->state != nullptr) return self;
-  Py_DECREF(self);
-  return PyErr_NoMemory();
-}
-
-void elementwise_dealloc(PyObject* self) noexcept {
-  PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<ElementwiseObject*>(self)->state;
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef elementwise_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ElementwiseObject, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-PyType_Slot elementwise_slots[] = {
-    {Py_tp_doc, const_cast<char*>("A kernel over the elements of its arguments. The base of ElementwiseKernel.")},
-    {Py_tp_new, reinterpret_cast<void*>(elementwise_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(elementwise_dealloc)},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_members, elementwise_members},
-    {0, nullptr},
-};
-PyType_Spec elementwise_spec = {"dlbridge.nd._native.ElementwiseLauncher", sizeof(ElementwiseObject), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
-                                elementwise_slots};
 
 ElementwiseState& checked_state(const pyb::handle& object) {
   if (!PyObject_TypeCheck(object.ptr(), elementwise_type)) throw pyb::type_error("not an ElementwiseLauncher");
@@ -126,10 +87,10 @@ void elementwise_install(const pyb::object& object, const pyb::bytes& key, int d
 }  // namespace
 
 bool init_elementwise_launcher(PyObject* module) {
-  elementwise_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&elementwise_spec));
-  if (elementwise_type == nullptr ||
-      PyModule_AddObjectRef(module, "ElementwiseLauncher", reinterpret_cast<PyObject*>(elementwise_type)) != 0)
-    return false;
+  elementwise_type = LauncherType<ElementwiseState, elementwise_vectorcall>::add_to(
+      module, "dlbridge.nd._native.ElementwiseLauncher",
+      "A kernel over the elements of its arguments. The base of ElementwiseKernel.");
+  if (elementwise_type == nullptr) return false;
   pyb::module_ m = pyb::reinterpret_borrow<pyb::module_>(module);
   m.def("elementwise_configure", &elementwise_configure, "Says what an elementwise kernel's parameters are.");
   m.def("elementwise_install", &elementwise_install, "Gives an elementwise kernel one compiled variant.");

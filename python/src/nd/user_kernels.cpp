@@ -3,11 +3,9 @@
 #include "python/src/nd/user_kernels.h"
 
 #include <pybind11/stl.h>
-#include <structmember.h>
 
 #include <array>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -20,6 +18,7 @@
 #include "python/src/nd/array_object.h"
 #include "python/src/nd/kernel_arguments.h"
 #include "python/src/nd/kernel_launch.h"
+#include "python/src/nd/launcher_object.h"
 
 namespace dlbridge::py::nd {
 
@@ -40,12 +39,7 @@ struct KernelState {
   std::array<std::unique_ptr<core::Function>, cuda::kMaxDevices> functions;  // null: not loaded there yet
 };
 
-struct KernelObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  KernelState* state;
-};
-
+using KernelObject = LauncherObject<KernelState>;
 PyTypeObject* kernel_type = nullptr;
 
 KernelObject* as_kernel(PyObject* object) noexcept { return reinterpret_cast<KernelObject*>(object); }
@@ -172,39 +166,6 @@ PyObject* kernel_vectorcall(PyObject* self, PyObject* const* args, std::size_t n
     return nullptr;
   }
 }
-
-PyObject* kernel_new(PyTypeObject* type, PyObject*, PyObject*) noexcept {
-  PyObject* self = type->tp_alloc(type, 0);
-  if (self == nullptr) return nullptr;
-  as_kernel(self)->vectorcall = kernel_vectorcall;
-  as_kernel(self)->state = new (std::nothrow) KernelState;
-  if (as_kernel(self)->state != nullptr) return self;
-  Py_DECREF(self);
-  return PyErr_NoMemory();
-}
-
-void kernel_dealloc(PyObject* self) noexcept {
-  PyTypeObject* type = Py_TYPE(self);
-  delete as_kernel(self)->state;
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyMemberDef kernel_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(KernelObject, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-PyType_Slot kernel_slots[] = {
-    {Py_tp_doc, const_cast<char*>("A kernel that can be launched: kernel(grid, block, args, *, shared_mem=0, "
-                                  "stream=None). The base of RawKernel.")},
-    {Py_tp_new, reinterpret_cast<void*>(kernel_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(kernel_dealloc)},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_members, kernel_members},
-    {0, nullptr},
-};
-PyType_Spec kernel_spec = {"dlbridge.nd._native.KernelLauncher", sizeof(KernelObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL, kernel_slots};
 
 // --- the cold side ----------------------------------------------------------------------------------------------------
 
@@ -338,9 +299,10 @@ std::tuple<bool, std::string, pyb::bytes, std::vector<std::string>> nvrtc_compil
 }  // namespace
 
 bool init_kernel_launcher(PyObject* module) {
-  kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kernel_spec));
-  return kernel_type != nullptr &&
-         PyModule_AddObjectRef(module, "KernelLauncher", reinterpret_cast<PyObject*>(kernel_type)) == 0;
+  kernel_type = LauncherType<KernelState, kernel_vectorcall>::add_to(
+      module, "dlbridge.nd._native.KernelLauncher",
+      "A kernel that can be launched: kernel(grid, block, args, *, shared_mem=0, stream=None). The base of RawKernel.");
+  return kernel_type != nullptr;
 }
 
 void init_user_kernels(pyb::module_ m) {
