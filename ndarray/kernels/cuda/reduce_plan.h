@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 
 #include "ndarray/kernels/functors/reduce_route.h"
 
@@ -66,12 +67,17 @@ inline constexpr int kBlocksPerMultiprocessor = 4;  // resident with 64 register
 inline constexpr int kVectorBytes = 16;
 inline constexpr std::int64_t kSplitBytes = 32 << 10;   // a block with less to read is not worth a split
 inline constexpr std::int64_t kTinyRowBytes = 48;       // shorter rows: one thread each
+inline constexpr int kTileVectors = 4;                  // a thread, where rows come through shared memory
+inline constexpr std::int64_t kTileBytes = std::int64_t{kTileVectors} * kReduceThreads * kVectorBytes;
+inline constexpr std::int64_t kLongNarrowRow = 2048;    // bytes
 inline constexpr std::int64_t kLongRowVectors = 1024;   // from here on a block a row
 inline constexpr std::int64_t kBlockRowVectors = 128;   // or from here on, where rows are few
 
 enum class ReducePath : std::uint8_t {
   kRows,       // the reduced dim is contiguous: vectors along it, a group of lanes a row
   kShortRows,  // the same where each lane has one vector: several rows in flight
+  kBlockRows,  // rows of which a block holds one in its registers
+  kTiles,      // rows one after the other in memory, some of them at a time through shared memory
   kColumns,    // a kept dim is contiguous: vectors across columns
   kElements,   // anything else, element by element
 };
@@ -88,7 +94,7 @@ struct ReducePlan {
   std::int64_t kept_size;    // rows; columns: vectors
   std::int64_t reduced_size; // kRows: length of the contiguous dim; columns: all
   std::int64_t outer_size;   // kRows: the product of the other reduced dims
-  std::int64_t chunk;        // reduced elements a split
+  std::int64_t chunk;        // reduced elements a split; kTiles: rows a block
   std::int64_t outer_chunk;  // kRows: of the outer dims a split
   std::int64_t step;         // kRows: positions between neighbours; columns: bytes between columns in the output
   IndexWalk kept;            // input and output
@@ -107,7 +113,7 @@ struct ReduceTraits {
   int itemsize;        // in memory
   int column_vector;   // elements across which the column kernel loads; 1: it has no vectors
   int element_unroll;  // rows in flight a thread
-  bool casts;          // elements are cast on load: only kElements does
+  bool elements_only;  // what only kElements does: casts on load, positions that do not ascend
 };
 
 namespace detail {
@@ -158,10 +164,11 @@ struct DimList {
   }
 };
 
-// Blocks that fill the device: one full wave where that divides well, else several, so that the last one weighs little.
+// Blocks that fill the device: one (almost) full wave where that divides well, else several, so that the last one weighs
+// little.
 inline std::int64_t splits_for(std::int64_t blocks, int multiprocessors, std::int64_t limit) noexcept {
   const std::int64_t wave = std::int64_t{kBlocksPerMultiprocessor} * std::max(multiprocessors, 1);
-  if (limit < 2 || blocks >= 2 * wave) return 1;
+  if (limit < 2 || blocks >= 2 * wave || (blocks <= wave && blocks * 10 >= wave * 9)) return 1;
   const std::int64_t in_one_wave = wave / blocks;
   return std::min(limit, in_one_wave >= 4 ? in_one_wave : ceil_div(3 * wave, blocks));
 }
@@ -187,7 +194,9 @@ inline void plan_rows(ReducePlan& plan, const DimList& kept, const DimList& redu
   const std::int64_t resident = std::int64_t{kBlocksPerMultiprocessor} * multiprocessors;
   const bool whole_block = work >= kLongRowVectors || (work >= kBlockRowVectors && plan.kept_size <= 2 * resident);
   const int log_group = whole_block ? log2_floor(kReduceThreads) : std::min(5, log2_ceil(work));
-  const int log_x = std::min(log_group, outer > 1 && whole_block ? log2_floor(vectors) : log2_ceil(vectors));
+  // With other dims outside, each lane gets several vectors of a run: they are in flight together.
+  const int log_x = std::min(log_group, outer > 1 && whole_block ? log2_floor(std::max<std::int64_t>(vectors / 4, 1))
+                                                                 : log2_ceil(vectors));
   plan.log_lanes_x = static_cast<std::uint8_t>(log_x);
   plan.log_lanes_y = static_cast<std::uint8_t>(
       whole_block ? log_group - log_x : std::min(log_group - log_x, log2_ceil(outer)));
@@ -207,6 +216,47 @@ inline void plan_rows(ReducePlan& plan, const DimList& kept, const DimList& redu
   plan.chunk = ceil_div(ceil_div(length, chunks), unit) * unit;
   plan.chunks = static_cast<int>(ceil_div(length, plan.chunk));
   plan.splits = static_cast<int>(plan.chunks * outer_parts);
+}
+
+// Whether a block holds a row in its registers: more than half of what it has, in whole vectors.
+inline bool plan_block_rows(ReducePlan& plan, const DimList& kept, const DimList& reduced, std::uintptr_t base,
+                            const ReduceTraits& traits) noexcept {
+  const std::int64_t row_bytes = reduced.shape[0] * traits.itemsize;
+  if (reduced.ndim != 1 || row_bytes <= kTileBytes / 2 || row_bytes > kTileBytes || row_bytes % kVectorBytes != 0 ||
+      base % kVectorBytes != 0 || !kept.multiples_of(kVectorBytes))
+    return false;
+  plan.path = ReducePath::kBlockRows;
+  plan.kept = kept.walk();
+  plan.kept_size = kept.size();
+  plan.reduced_size = reduced.shape[0];
+  plan.outer_size = 1;
+  plan.step = reduced.second[0];
+  plan.splits = plan.chunks = 1;
+  return true;
+}
+
+// Whether the rows come through shared memory, and how: they lie one after the other, and a tile of whole vectors holds
+// some of them, from a row's first element on.
+inline bool plan_tiles(ReducePlan& plan, const DimList& kept, const DimList& reduced, std::uintptr_t base,
+                       const ReduceTraits& traits) noexcept {
+  const std::int64_t row_bytes = reduced.shape[0] * traits.itemsize;
+  // Elements of one or two bytes cost too much one by one; long aligned rows are read from vectors.
+  if (traits.itemsize < 4 && row_bytes >= kLongNarrowRow && row_bytes % kVectorBytes == 0) return false;
+  if (reduced.ndim != 1 || kept.ndim != 1 || kept.first[0] != row_bytes || base % kVectorBytes != 0) return false;
+  const std::int64_t unit = kVectorBytes / std::gcd(kVectorBytes, row_bytes);
+  const std::int64_t rows = kTileBytes / row_bytes / unit * unit;
+  if (rows == 0) return false;
+  plan.path = ReducePath::kTiles;
+  plan.kept = kept.walk();
+  plan.kept_size = kept.size();
+  plan.reduced_size = reduced.shape[0];
+  plan.outer_size = 1;
+  plan.step = reduced.second[0];
+  plan.splits = plan.chunks = 1;
+  plan.chunk = rows;
+  const int lanes = rows < 4 ? kReduceThreads : static_cast<int>(std::min<std::int64_t>(kReduceThreads / rows, 32));
+  plan.log_lanes_x = static_cast<std::uint8_t>(lanes < 2 ? 0 : log2_floor(lanes));
+  return true;
 }
 
 inline void plan_columns(ReducePlan& plan, DimList kept, const DimList& reduced, int vector,
@@ -251,6 +301,8 @@ inline std::int64_t ReducePlan::blocks() const noexcept {
   switch (path) {
     case ReducePath::kRows: return detail::ceil_div(kept_size, kReduceThreads >> (log_lanes_x + log_lanes_y)) * splits;
     case ReducePath::kShortRows: return detail::ceil_div(kept_size, 4 * (kReduceThreads >> log_lanes_x));
+    case ReducePath::kBlockRows: return kept_size;
+    case ReducePath::kTiles: return detail::ceil_div(kept_size, chunk);
     default: return detail::ceil_div(kept_size, columns);  // and `splits` in y
   }
 }
@@ -266,20 +318,24 @@ inline ReducePlan plan_reduction(const ReduceArgs& args, const ReduceTraits& tra
                  reduced.multiples_of(itemsize);
   const bool reduced_contiguous = reduced.ndim > 0 && reduced.first[0] == itemsize;
   const bool kept_contiguous = kept.ndim > 0 && kept.first[0] == itemsize;
-  if (!traits.casts && plan.aligned && args.reduced_size > 0 && reduced_contiguous &&
+  if (!traits.elements_only && plan.aligned && args.reduced_size > 0 && reduced_contiguous &&
+      (detail::plan_block_rows(plan, kept, reduced, base, traits) ||
+       detail::plan_tiles(plan, kept, reduced, base, traits)))
+    return plan;
+  if (!traits.elements_only && plan.aligned && args.reduced_size > 0 && reduced_contiguous &&
       reduced.shape[0] * itemsize >= kTinyRowBytes) {
     detail::plan_rows(plan, kept, reduced, base, traits, multiprocessors);
     return plan;
   }
   // Aligned rows of one or two vectors are read as such, too.
-  if (!traits.casts && plan.aligned && reduced_contiguous && reduced.ndim == 1 && reduced.shape[0] > 0 &&
+  if (!traits.elements_only && plan.aligned && reduced_contiguous && reduced.ndim == 1 && reduced.shape[0] > 0 &&
       reduced.shape[0] * itemsize % kVectorBytes == 0 && base % kVectorBytes == 0 && kept.multiples_of(kVectorBytes)) {
     detail::plan_rows(plan, kept, reduced, base, traits, multiprocessors);
     return plan;
   }
   const std::int64_t vector = traits.column_vector;
   const std::int64_t vector_bytes = vector * itemsize;
-  const bool vectors = !traits.casts && vector > 1 && kept_contiguous && kept.shape[0] % vector == 0 &&
+  const bool vectors = !traits.elements_only && vector > 1 && kept_contiguous && kept.shape[0] % vector == 0 &&
                        base % static_cast<std::uintptr_t>(vector_bytes) == 0 && kept.multiples_of(vector_bytes, 1) &&
                        reduced.multiples_of(vector_bytes);
   plan.path = vectors ? ReducePath::kColumns : ReducePath::kElements;

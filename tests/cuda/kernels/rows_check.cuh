@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -24,6 +25,17 @@ namespace dlbridge::nd::rows_check {
 
 inline int failures = 0;
 inline long checks = 0;
+
+// `--small`: every fifth check, and none of more than a megabyte of input; for compute-sanitizer, under which a kernel
+// takes a hundred times as long.
+inline bool small = false;
+inline bool is_skipped(std::size_t bytes) {
+  static long asked = 0;
+  return small && (asked++ % 5 != 0 || bytes > (std::size_t{1} << 20));
+}
+inline bool has_option(int argc, char** argv, const char* option) {
+  return std::any_of(argv + 1, argv + argc, [option](const char* given) { return std::strcmp(given, option) == 0; });
+}
 
 inline void fail(const char* what) {
   std::printf("FAIL %s\n", what);
