@@ -10,7 +10,7 @@ namespace dlbridge::nd::cuda_kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kVectors = 2;  // of 16 bytes, a thread
+constexpr int kVectors = 4;  // of 16 bytes, a thread: four chains of rounds hide each other's latency
 
 template <class Sampler>
 struct RandomKernelArgs {
@@ -27,23 +27,24 @@ __global__ void __launch_bounds__(kThreads) fill(const __grid_constant__ RandomK
   using T = typename Sampler::value_type;
   constexpr int kElements = 16 / sizeof(T);
   constexpr int kCounters = kElements / Sampler::kCount;
+  const std::int64_t vector = std::int64_t{blockIdx.x} * (kVectors * kThreads) + threadIdx.x;
+  alignas(16) T values[kVectors][kElements];
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) {
-    const std::int64_t vector = (std::int64_t{blockIdx.x} * kVectors + v) * kThreads + threadIdx.x;
-    const std::int64_t first = vector * kElements;
-    if (first >= args.n) return;
-    alignas(16) T values[kElements];
+  for (int v = 0; v < kVectors; ++v)
 #pragma unroll
     for (int c = 0; c < kCounters; ++c) {
-      const std::uint64_t counter = args.offset + static_cast<std::uint64_t>(vector * kCounters + c);
-      args.sampler(philox::generate(args.keys, counter), args.keys, counter, values + c * Sampler::kCount);
+      const std::uint64_t counter = args.offset + static_cast<std::uint64_t>((vector + v * kThreads) * kCounters + c);
+      args.sampler(philox::generate(args.keys, counter), args.keys, counter, values[v] + c * Sampler::kCount);
     }
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const std::int64_t first = (vector + v * kThreads) * kElements;
     if (args.aligned && args.n - first >= kElements) {
-      *reinterpret_cast<uint4*>(args.out + first) = *reinterpret_cast<const uint4*>(values);
+      *reinterpret_cast<uint4*>(args.out + first) = *reinterpret_cast<const uint4*>(values[v]);
     } else {
 #pragma unroll
       for (int i = 0; i < kElements; ++i)
-        if (first + i < args.n) args.out[first + i] = values[i];
+        if (first + i < args.n) args.out[first + i] = values[v][i];
     }
   }
 }

@@ -221,6 +221,19 @@ struct Uniform {
   }
 };
 
+// Uniform on [0, 1): the same numbers as Uniform's, without the steps that change nothing there.
+template <class T>
+struct Unit {
+  using value_type = T;
+  static constexpr int kCount = Uniform<T>::kCount;
+
+  static constexpr bool serves(const RandomArgs& args) noexcept { return args.a == 0 && args.b == 1; }
+  static Unit make(const RandomArgs&) noexcept { return {}; }
+  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
+    for (int i = 0; i < kCount; ++i) out[i] = cast<T>(unit<T>(block, i));
+  }
+};
+
 template <class T>
 struct Normal {
   using value_type = T;
@@ -339,7 +352,8 @@ int visit_sampler(const RandomArgs& args, F&& f) {
   };
   switch (args.distribution) {
     case Distribution::kUniform:
-      return of_floats.template operator()<Uniform>();
+      return Unit<float>::serves(args) ? of_floats.template operator()<Unit>()
+                                       : of_floats.template operator()<Uniform>();
     case Distribution::kNormal:
       return of_floats.template operator()<Normal>();
     case Distribution::kExponential:

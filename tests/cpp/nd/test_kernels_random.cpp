@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "ndarray/kernels/functions.h"
@@ -53,6 +54,31 @@ TEST(Philox, gives_the_published_vectors) {
   EXPECT_EQ(pi.word[1], 0x94fdccebu);
   EXPECT_EQ(pi.word[2], 0x5001e420u);
   EXPECT_EQ(pi.word[3], 0x24126ea1u);
+}
+
+template <class T>
+void expect_unit_is_uniform() {
+  const RandomArgs args = request(Distribution::kUniform, dtype_of_native<T>::value, 4, nullptr);  // [0, 1)
+  ASSERT_TRUE(philox::Unit<T>::serves(args));
+  const auto uniform = philox::Uniform<T>::make(args);
+  const auto unit = philox::Unit<T>::make(args);
+  const philox::Keys keys = philox::make_keys(kSeed);
+  for (std::uint32_t i = 0; i < 20000; ++i) {
+    philox::Block block = philox::generate(keys, i);
+    if (i == 0) block = {{~0u, ~0u, ~0u, ~0u}};  // the largest
+    if (i == 1) block = {{0, 0, 0, 0}};
+    T a[philox::Unit<T>::kCount], b[philox::Unit<T>::kCount];
+    uniform(block, keys, i, a);
+    unit(block, keys, i, b);
+    ASSERT_EQ(std::memcmp(a, b, sizeof a), 0) << i;
+  }
+}
+
+TEST(Philox, the_unit_interval_has_the_numbers_of_any_other) {
+  expect_unit_is_uniform<float>();
+  expect_unit_is_uniform<double>();
+  expect_unit_is_uniform<float16>();
+  expect_unit_is_uniform<bfloat16>();
 }
 
 TEST(Philox, counts_the_counters_that_a_call_takes) {

@@ -84,6 +84,11 @@ void compare_all() {
       for (const DType dtype : floats)
         for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential})
           compare(request(d, dtype, n), offset);
+      for (const DType dtype : floats) {
+        RandomArgs args = request(Distribution::kUniform, dtype, n);
+        args.a = 0, args.b = 1;
+        compare(args, offset);
+      }
       for (const DType dtype : integers) {
         RandomArgs args = request(Distribution::kInteger, dtype, n);
         const bool wide = info(dtype).itemsize == 8;
