@@ -185,7 +185,7 @@ int sort_row(const Rows& rows) {
     }
   }
   if (!rows.args.descending && rows.dtype() == DType::kFloat32)
-    return radix_sort(reinterpret_cast<const FloatKey*>(rows.in), reinterpret_cast<FloatKey*>(rows.out), rows.shape.n,
+    return radix_sort(reinterpret_cast<const float*>(rows.in), reinterpret_cast<float*>(rows.out), rows.shape.n,
                       rows.args);
   if (!rows.args.descending && rows.dtype() == DType::kInt32)
     return radix_sort(reinterpret_cast<const std::int32_t*>(rows.in), reinterpret_cast<std::int32_t*>(rows.out),

@@ -15,14 +15,9 @@ struct KeyBuffers {
   T* spare;
 };
 
-// float32 as it lies in memory: its order is value_key()'s, without a pass of its own.
-struct FloatKey {
-  std::uint32_t bits;
-};
-
 // Device-wide radix sorts by the low `bits` bits, ascending and stable. sort_keys() reads `in` and writes `out`, which
 // may be the same; the others leave the result in `current` of their buffers. Each in the file of its name.
-int radix_sort(const FloatKey* in, FloatKey* out, std::int64_t n, const SortArgs& args);
+int radix_sort(const float* in, float* out, std::int64_t n, const SortArgs& args);
 int radix_sort(const std::int32_t* in, std::int32_t* out, std::int64_t n, const SortArgs& args);
 int radix_sort(KeyBuffers<std::uint16_t>& keys, std::int64_t n, int bits, const SortArgs& args);
 int radix_sort(KeyBuffers<std::int32_t>& keys, std::int64_t n, int bits, const SortArgs& args);

@@ -7,13 +7,20 @@
 
 namespace dlbridge::nd::cuda_kernels {
 
-// Runs a CUB algorithm: asks for the size of its scratch memory, gets it, runs.
+struct CubScratch {
+  void* memory;
+  std::size_t bytes;
+};
+
+// Runs a CUB algorithm: asks for the size of its scratch memory, gets it, runs. `used` is that memory, free again for
+// what follows on the stream.
 template <class Algorithm>
-int run_cub(const SortArgs& args, Algorithm&& algorithm) {
+int run_cub(const SortArgs& args, Algorithm&& algorithm, CubScratch* used = nullptr) {
   std::size_t bytes = 0;
   if (const cudaError_t error = algorithm(static_cast<void*>(nullptr), bytes)) return static_cast<int>(error);
   void* const memory = args.workspace.get(std::max<std::size_t>(bytes, 1));
   if (memory == nullptr) return kErrorMemory;
+  if (used != nullptr) *used = {memory, bytes};
   return static_cast<int>(algorithm(memory, bytes));
 }
 
@@ -39,17 +46,21 @@ int radix_sort_pairs(KeyBuffers<K>& keys, KeyBuffers<V>& values, std::int64_t n,
   return status;
 }
 
-// In place, the result may come to lie in the spare buffer and is copied back then.
+// In place, the result may come to lie in the spare buffer and is copied back then. `used`: see run_cub().
 template <class K>
-int radix_sort_direct(const K* in, K* out, std::int64_t n, const SortArgs& args) {
+int radix_sort_direct(const K* in, K* out, std::int64_t n, const SortArgs& args, CubScratch* used = nullptr) {
   constexpr int kBits = sizeof(K) * 8;
   if (in != out)
-    return run_cub(args, [&](void* memory, std::size_t& bytes) {
-      return cub::DeviceRadixSort::SortKeys(memory, bytes, in, out, n, 0, kBits, stream_of(args.stream));
-    });
+    return run_cub(
+        args,
+        [&](void* memory, std::size_t& bytes) {
+          return cub::DeviceRadixSort::SortKeys(memory, bytes, in, out, n, 0, kBits, stream_of(args.stream));
+        },
+        used);
   KeyBuffers<K> keys{out, static_cast<K*>(args.workspace.get(static_cast<std::size_t>(n) * sizeof(K)))};
   if (keys.spare == nullptr) return kErrorMemory;
   const int status = radix_sort_buffers(keys, n, kBits, args);
+  if (used != nullptr) *used = {keys.current == out ? keys.spare : keys.current, static_cast<std::size_t>(n) * sizeof(K)};
   if (status != 0 || keys.current == out) return status;
   return static_cast<int>(cudaMemcpyAsync(out, keys.current, static_cast<std::size_t>(n) * sizeof(K),
                                           cudaMemcpyDeviceToDevice, stream_of(args.stream)));
