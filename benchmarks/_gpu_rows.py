@@ -166,6 +166,9 @@ def cliff_rows() -> Iterator[Row]:
         ("(64, 2048, 2048), axis 1", (64, 2048, 2048), 1),
         ("(2048, 64, 2048), axis 1", (2048, 64, 2048), 1),
         ("(4096, 65536), axis 1", (4096, 65536), 1),
+        ("(65536, 4096), axis 1", (65536, 4096), 1),
+        ("(2·10^6, 100), axis 1", (2 * 10**6, 100), 1),
+        ("(8·10^6, 33), axis 1", (8 * 10**6, 33), 1),
         ("(10^7, 3), axis 1", (10**7, 3), 1),
         ("(3, 10^7), axis 0", (3, 10**7), 0),
     ]
@@ -183,6 +186,15 @@ def cliff_rows() -> Iterator[Row]:
                 tolerance=1e-3,
                 check=op != "argmax",
             )
+    yield Row(
+        "sum-planes",
+        "sum of (512, 512, 1024), axes 0 and 2",
+        GIB,
+        _each("a.sum(axis=(0, 2))", "a.sum(dim=(0, 2))", "a.sum(axis=(0, 2))"),
+        None,
+        {"a": (F, (512, 512, 1024))},
+        tolerance=1e-2,
+    )
     for dtype in ("int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float64", "complex64", "bool"):
         item = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4}.get(dtype, 8)
         n = GIB // 2 // item
@@ -215,6 +227,8 @@ def cliff_rows() -> Iterator[Row]:
             None,
             cube,
         )
+    yield Row("scalar", "a + 1", 2 * GIB, _same("a + 1"), None, {"a": (F, (N,))})
+    yield Row("compare", "a < b", 9 * N, _same("a < b"), None, {"a": (F, (N,)), "b": (F, (N,))})
     yield Row("unaligned", "a[1:] + b[1:]", 3 * GIB, _same("a[1:] + b[1:]"), None, {"a": (F, (N,)), "b": (F, (N,))})
     yield Row(
         "column", "add a broadcast column", 2 * GIB, _same("a + b"), None, {"a": (F, SQUARE), "b": (F, (16384, 1))}

@@ -152,18 +152,25 @@ def transfers(modules: dict[str, Any]) -> list[dict[str, Any]]:
     host = np.random.default_rng(3).random(1 << 26, dtype=np.float32)
     device = torch.from_numpy(host).cuda()
     ours = nd.from_dlpack(device)
+    into = np.empty_like(host)
+    into_tensor = torch.from_numpy(into)
     calls: dict[str, dict[str, Call]] = {
         "host to device, pageable, 256 MiB": {
             OURS: lambda: nd.asarray(host, device="cuda"),
             "torch": lambda: torch.from_numpy(host).cuda(),
         },
         "device to host, pageable, 256 MiB": {OURS: lambda: nd.asnumpy(ours), "torch": lambda: device.cpu()},
+        "device to host, into an array, 256 MiB": {
+            OURS: lambda: nd.asnumpy(ours, out=into),
+            "torch": lambda: into_tensor.copy_(device),
+        },
     }
     if "cupy" in modules:
         cupy = modules["cupy"]
         theirs = cupy.from_dlpack(device)
         calls["host to device, pageable, 256 MiB"]["cupy"] = lambda: cupy.asarray(host)
         calls["device to host, pageable, 256 MiB"]["cupy"] = lambda: cupy.asnumpy(theirs)
+        calls["device to host, into an array, 256 MiB"]["cupy"] = lambda: cupy.asnumpy(theirs, out=into)
     rows = []
     for title, contenders in calls.items():
         times: dict[str, list[float]] = {n: [] for n in contenders}

@@ -1,5 +1,7 @@
 #include "ndarray/core/move.h"
 
+#include <algorithm>
+
 #include "dlbridge/cuda_driver.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/loop.h"
@@ -22,12 +24,11 @@ Status copy_peer(const Tensor& source, const Tensor& target) {
   DLBRIDGE_TRY(cuda::order_across(to_stream, to, Ordering::on_stream(from_stream), from));
   cuda::DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(to));
-  DLBRIDGE_TRY(cuda::check(
-      cuda::functions().memcpy_peer_async(reinterpret_cast<cuda::CUdeviceptr>(target.dl.data), to_context,
-                                          reinterpret_cast<cuda::CUdeviceptr>(source.dl.data), from_context,
-                                          static_cast<std::size_t>(source.nbytes()),
-                                          reinterpret_cast<cuda::CUstream>(to_stream)),
-      "cuMemcpyPeerAsync"));
+  DLBRIDGE_TRY(cuda::check(cuda::functions().memcpy_peer_async(
+                               reinterpret_cast<cuda::CUdeviceptr>(target.dl.data), to_context,
+                               reinterpret_cast<cuda::CUdeviceptr>(source.dl.data), from_context,
+                               static_cast<std::size_t>(source.nbytes()), reinterpret_cast<cuda::CUstream>(to_stream)),
+                           "cuMemcpyPeerAsync"));
   guard.leave();
   return cuda::order_across(from_stream, from, Ordering::on_stream(to_stream), to);  // the source is read until then
 }
@@ -85,6 +86,16 @@ Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
   }
   DLBRIDGE_TRY(make_array_as(out, dtype_of(source), shape_of(source), order, device));
   return copy_dense(*from, out);
+}
+
+Status copy_alike(const Tensor& source, const Tensor& target, bool& copied) {
+  std::int8_t axes[kMaxDims];
+  const Tensor* const inputs[1] = {&source};
+  memory_order(inputs, shape_of(source), axes);
+  const std::span order(axes, static_cast<std::size_t>(source.dl.ndim));
+  copied = !(is_host(source.dl.device) && is_host(target.dl.device)) && dtype_of(source) == dtype_of(target) &&
+           std::ranges::equal(shape_of(source), shape_of(target)) && is_dense(source, order) && is_dense(target, order);
+  return copied ? copy_dense(source, target) : Status{};
 }
 
 }  // namespace dlbridge::nd

@@ -9,4 +9,8 @@ namespace dlbridge::nd {
 // The caller holds the lock that guards the tensors; it is let go of while the host copies or waits.
 Status copy_to(const Tensor& source, DLDevice device, Tensor& out);
 
+// Copies `source` straight into `target`, an array of the same shape on another device, where their elements lie alike: the
+// same dtype, dense, in the same order. `copied` says whether they do; nothing is done where they do not.
+Status copy_alike(const Tensor& source, const Tensor& target, bool& copied);
+
 }  // namespace dlbridge::nd

@@ -272,6 +272,9 @@ PyObject* copyto(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
   if (source.array == nullptr) source.scalar.strong = true;
   Tensor moved;
   if (source.array != nullptr && !same_device(source.array->dl.device, target->dl.device)) {
+    bool copied = false;
+    if (!succeeded("copyto()", core::copy_alike(*source.array, *target, copied))) return nullptr;
+    if (copied) Py_RETURN_NONE;
     if (!succeeded("copyto()", core::copy_to(*source.array, target->dl.device, moved))) return nullptr;
     source.array = &moved;
   }
