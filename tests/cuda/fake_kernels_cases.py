@@ -3,6 +3,7 @@ what two threads may do with one array.
 
 Each test_* runs in an interpreter of its own, started by tests/python/nd/test_fake_kernels.py: `python FILE NAME`."""
 
+import ctypes
 import gc
 import itertools
 import threading
@@ -201,6 +202,22 @@ def test_km6_what_waits_for_the_device_lets_go_of_the_gil():
     mask[3] = False
     (positions,) = nd.nonzero(nd.asarray(mask, device="cuda:0"))  # the fake refuses to wait with it
     np.testing.assert_array_equal(positions.get(), np.flatnonzero(mask))
+
+
+def test_operands_of_two_devices_meet_where_one_reaches_the_other_and_are_refused_elsewhere():
+    x, y = device_array([1, 2, 3]), nd.asarray(np.array([10, 20, 30], "float32"), device="cuda:1")
+    forget()
+    total = x + y
+    assert str(total.device) == "cuda:0" and total.get().tolist() == [11, 22, 33]
+    assert len(new_calls("memcpy_peer")) == 1
+    ctypes.CDLL(None).setenv(b"FAKE_CUDA_NO_PEERS", b"1", 1)
+    for call in (lambda: y + x, lambda: nd.concat([x, y]), lambda: x @ y):
+        try:
+            call()
+        except ValueError as error:
+            assert "cuda:0" in str(error) and "cuda:1" in str(error), error
+        else:
+            raise AssertionError("not refused")
 
 
 if __name__ == "__main__":
