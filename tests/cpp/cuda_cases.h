@@ -16,16 +16,16 @@ inline constexpr DLDevice kCpu{kDLCPU, 0};
 inline constexpr DLDevice kCuda0{kDLCUDA, 0};
 inline constexpr DLDevice kCuda1{kDLCUDA, 1};
 
-inline Tensor borrow(void* data, DLDevice device, std::vector<std::int64_t> shape,
-                     std::vector<std::int64_t> strides, Ordering ready = Ordering::ready()) {
+inline Tensor borrow(void* data, DLDevice device, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
+                     Ordering ready = Ordering::ready()) {
   Tensor t;
   t.set_dtype(*find_dtype(kInt32));
   t.dl.device = device;
   t.dl.data = data;
   t.ready = ready;
-  EXPECT_TRUE(build_layout(t, static_cast<std::int64_t>(shape.size()), shape.data(), strides.data(),
-                           StrideUnit::kElements)
-                  .ok());
+  EXPECT_TRUE(
+      build_layout(t, static_cast<std::int64_t>(shape.size()), shape.data(), strides.data(), StrideUnit::kElements)
+          .ok());
   return t;
 }
 

@@ -32,7 +32,7 @@ TEST(Elementwise, EveryPairHasAKernelThatReadsEveryLayoutAlike) {
         unsigned char* base = memory.back().data();
         for (std::int64_t i = 0; i < kCount * 2; ++i)
           put_value(args.dtype[k], base + i * bytes,
-              Value(static_cast<double>(random() % 9) - 2, static_cast<double>(random() % 5) / 2));
+                    Value(static_cast<double>(random() % 9) - 2, static_cast<double>(random() % 5) / 2));
         std::int64_t strides[3] = {1, 9, 63};
         switch (k == 0 ? 0 : (turn + k) % 7) {
           case 1:
