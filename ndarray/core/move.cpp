@@ -41,13 +41,12 @@ Status copy_dense(const Tensor& source, const Tensor& target) {
   const Tensor& on_device = from_device ? source : target;
   const StreamHandle stream = work_stream(on_device.dl.device);
   const int device = on_device.dl.device.device_id;
-  {
-    cuda::DeviceGuard guard;
-    DLBRIDGE_TRY(guard.enter(device));
-    DLBRIDGE_TRY(acquire(on_device, stream));
-  }
+  cuda::DeviceGuard guard;
+  DLBRIDGE_TRY(guard.enter(device));
+  DLBRIDGE_TRY(acquire(on_device, stream));
   if (from_device) return copy_to_host(target.dl.data, source.dl.data, bytes, device, stream, true);
-  return copy_to_device(target.dl.data, source.dl.data, bytes, device, stream, true);
+  DLBRIDGE_TRY(copy_to_device(target.dl.data, source.dl.data, bytes, device, stream, true));
+  return acquire(target, stream);  // once more: the copy went without the lock, and another use may have begun
 }
 
 // No gaps between the elements, walked by `axes` from the innermost on.
