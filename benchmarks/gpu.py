@@ -13,6 +13,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import statistics
 import sys
 import time
@@ -81,7 +82,8 @@ def build(row: Row, modules: dict[str, Any], tensors: dict[str, Any]) -> tuple[d
             call()
             calls[library] = call
         except Exception as error:  # a peer that cannot do it is part of the result
-            refused[library] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:100]
+            message = re.sub(r"\S*/\S*\s?", "", str(error).split("\n")[0])  # without files of that machine
+            refused[library] = f"{type(error).__name__}: {message}".strip(": ")[:100]
     return calls, refused
 
 
