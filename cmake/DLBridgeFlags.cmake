@@ -29,3 +29,12 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT DLBRIDGE_SANITIZE)
     message(STATUS "No link-time optimisation: ${dlbridge_lto_problem}")
   endif()
 endif()
+
+# dlbridge_unity(<target> <group> <sources>…): compiled as one source. Most of what a source of pybind11 costs is pybind11,
+# parsed and instantiated again; half of what a small source costs is the standard library.
+function(dlbridge_unity target group)
+  if(DLBRIDGE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
+  endif()
+endfunction()

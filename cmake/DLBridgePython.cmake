@@ -21,6 +21,14 @@ target_include_directories(_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "protoc
 target_link_libraries(_core PRIVATE dlbridge_nd dlbridge_nd_host_kernels dlbridge::dlbridge dlbridge_build_flags Python::NumPy ${CMAKE_DL_LIBS})
 set_target_properties(_core PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${dlbridge_lto})
 
+# Two groups for two cores.
+file(GLOB dlbridge_runtime_binding ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/runtime*.cpp)
+dlbridge_unity(_core runtime ${dlbridge_runtime_binding})
+set(dlbridge_other_binding ${dlbridge_python_sources})
+list(FILTER dlbridge_other_binding INCLUDE REGEX
+  "python/src/(cold|dtype_device|module|nd/(creation|elementwise_call|elementwise_launcher|kernel_.*|load|user_kernels))\\.cpp$")
+dlbridge_unity(_core binding ${dlbridge_other_binding})
+
 if(SKBUILD)
   install(TARGETS _core LIBRARY DESTINATION dlbridge)
 endif()
