@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
+from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package, run_python
 
 pytest.importorskip("numpy", reason="the oracle of the kernels")
 
@@ -34,12 +34,13 @@ def results(tmp_path_factory):
         "PYTHONPATH": os.pathsep.join(search),
         "DLBRIDGE_CACHE_DIR": str(folder / "cache"),
         "TMPDIR": str(folder),
+        "FAKE_NVRTC_CALLS": str(folder / "calls"),
     }
     command = [sys.executable, str(SCRIPT)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     assert done.stdout.endswith("done\n") and done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return lines
+    return lines | {"calls": str(folder / "calls")}
 
 
 @pytest.mark.no_sanitizer
@@ -47,6 +48,15 @@ def results(tmp_path_factory):
 def test_user_kernels(case, results):
     outcome = results[case]
     assert outcome == "passed", ast.literal_eval(outcome.removeprefix("failed ")) if " " in outcome else outcome
+
+
+@pytest.mark.no_sanitizer
+def test_nvrtc_compiles_what_the_host_compiler_compiles(results):
+    done = run_python(CUDA_TESTS / "real_nvrtc.py", results["calls"])
+    outcome, what = done.stdout.split(maxsplit=1)
+    if outcome == "none":
+        pytest.skip(what)
+    assert outcome == "agrees" and int(what) > 50
 
 
 def test_nothing_is_left(results):
