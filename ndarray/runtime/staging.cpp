@@ -24,6 +24,7 @@ namespace {
 constexpr int kLanes = 8;
 constexpr int kBuffers = 2;  // one is filled while the other is on the bus
 constexpr std::size_t kChunk = std::size_t{4} << 20;
+constexpr std::size_t kLeastChunk = std::size_t{1} << 20;
 
 struct Buffer {
   std::byte* data = nullptr;
@@ -44,8 +45,14 @@ struct Job {
   const std::byte* src;
   std::size_t bytes;
   int device;
+  std::size_t chunk;
   std::atomic<std::size_t> next{0};  // the first byte that no lane has taken
 };
+
+// Smaller chunks where there are not enough large ones to keep all lanes busy.
+std::size_t chunk_for(std::size_t bytes) {
+  return std::clamp(bytes / (kLanes * kBuffers) / kLeastChunk * kLeastChunk, kLeastChunk, kChunk);
+}
 
 // The lanes of one device, made on its first large copy and kept: page-locking costs milliseconds.
 struct DeviceLanes {
@@ -115,9 +122,9 @@ CUresult run_lane(Job& job, Lane& lane) noexcept {
   for (std::size_t turn = 0; result == cuda::kSuccess; ++turn) {
     Buffer& buffer = lane.buffers[turn % kBuffers];
     result = drain(buffer);
-    const std::size_t at = job.next.fetch_add(kChunk, std::memory_order_relaxed);
+    const std::size_t at = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
     if (result != cuda::kSuccess || at >= job.bytes) break;
-    result = fill(job, at, std::min(kChunk, job.bytes - at), lane, buffer);
+    result = fill(job, at, std::min(job.chunk, job.bytes - at), lane, buffer);
   }
   if (result != cuda::kSuccess) job.next.store(job.bytes, std::memory_order_relaxed);
   for (Buffer& buffer : lane.buffers) {
@@ -215,7 +222,8 @@ Status copy_staged(Direction direction, void* dst, const void* src, std::size_t 
   for (Lane& lane : own.lanes)
     DLBRIDGE_TRY(cuda::check(fn.stream_wait_event(cuda::detail::as_stream(lane.stream), own.begin, 0),
                              "cuStreamWaitEvent"));
-  Job job{direction, static_cast<std::byte*>(dst), static_cast<const std::byte*>(src), bytes, device, {}};
+  Job job{direction, static_cast<std::byte*>(dst), static_cast<const std::byte*>(src), bytes, device,
+          chunk_for(bytes), {}};
   Status status = cuda::check(all.crew.run(job, own.lanes),
                               direction == Direction::kToDevice ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
   // Also after a failure: what other lanes have queued still writes.
