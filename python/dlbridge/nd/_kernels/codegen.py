@@ -253,7 +253,7 @@ class _Writer:
                 lines.append(f"dlbridge_at<{o.c_type}>({name}_p_, at * {o.itemsize}) = {name}_one;")
         return [*lines, "}", "}"]
 
-    def write(self, placeholders: dict[str, str], preamble: str, loop_prep: str, after_loop: str) -> str:
+    def write(self, letters: dict[str, str], preamble: str, loop_prep: str, after_loop: str) -> str:
         cast = "static_cast<long long>" if self.loop.wide else "static_cast<unsigned>"
         tile = f"(vectors_ + blockDim.x * {self.unroll} - 1) / (blockDim.x * {self.unroll})"
         arrays = [o.parameter for o in self.operands] + [row[0] for row in self.raws]
@@ -261,7 +261,7 @@ class _Writer:
         lines = [
             device_header("types.cuh"),
             device_header("elementwise.cuh"),
-            *(f"typedef {C_TYPES[dtype]} {letter};" for letter, dtype in sorted(placeholders.items())),
+            *(f"typedef {C_TYPES[dtype]} {letter};" for letter, dtype in sorted(letters.items())),
             f"struct {self.symbol}_words {{ unsigned long long word[{self.words}]; }};",
             '#line 1 "preamble"',
             preamble,
@@ -305,5 +305,5 @@ def write_elementwise(
     writer = _Writer(symbol, inputs, outputs, operation, loop)
     if words is not None and words != writer.words:
         raise SystemError(f"{name}: the launcher passes {words} words, and the kernel takes {writer.words}")
-    placeholders = {p.type: dtype for p, dtype in zip(writer.parameters, loop.dtypes, strict=True) if p.is_placeholder}
-    return Source(writer.write(placeholders, preamble, loop_prep, after_loop), symbol, writer.unroll)
+    letters = {p.type: dtype for p, dtype in zip(writer.parameters, loop.dtypes, strict=True) if p.is_generic}
+    return Source(writer.write(letters, preamble, loop_prep, after_loop), symbol, writer.unroll)

@@ -150,8 +150,8 @@ class _Writer:
         self.symbol = sanitize(name)
         self.inputs, self.outputs = inputs, outputs
         self.types = dict(zip([p.name for p in (*inputs, *outputs)], (C_TYPES[d] for d in dtypes), strict=True))
-        self.placeholders = {
-            p.type: C_TYPES[d] for p, d in zip((*inputs, *outputs), dtypes, strict=True) if p.is_placeholder
+        self.letters = {
+            p.type: C_TYPES[d] for p, d in zip((*inputs, *outputs), dtypes, strict=True) if p.is_generic
         }
         self.reduce_type, self.expressions, self.shape = reduce_type, expressions, shape
         self.layout = lay_out(shape, len(outputs))
@@ -163,7 +163,7 @@ class _Writer:
         return [
             device_header("types.cuh"),
             device_header("elementwise.cuh"),
-            *(f"typedef {c_type} {letter};" for letter, c_type in sorted(self.placeholders.items())),
+            *(f"typedef {c_type} {letter};" for letter, c_type in sorted(self.letters.items())),
             f"struct {symbol}_words {{ unsigned long long word[{self.layout.words}]; }};",
             '#line 1 "preamble"',
             e.preamble,

@@ -42,11 +42,11 @@ class Parameter(NamedTuple):
     """One parameter of an ElementwiseKernel or a ReductionKernel."""
 
     name: str
-    type: str  # a dtype's name, or a placeholder of one letter
+    type: str  # a dtype's name, or a letter that stands for one
     raw: bool
 
     @property
-    def is_placeholder(self) -> bool:
+    def is_generic(self) -> bool:
         return self.type not in C_TYPES
 
 
@@ -111,16 +111,16 @@ def read_given(key: str) -> list[Given]:
 
 
 def bind_types(parameters: Sequence[Parameter], given: Sequence[Given], kernel: str) -> dict[str, str]:
-    """The dtype of every placeholder: what the arrays of a call say, else its NumPy scalars, else its Python ones."""
+    """What each letter stands for: what the arrays of a call say, else its NumPy scalars, else its Python ones."""
     bound: dict[str, str] = {}
     _bind(bound, ((p, g) for p, g in zip(parameters, given, strict=False) if g.array), kernel)
     _bind(bound, ((p, g) for p, g in zip(parameters, given, strict=False) if not g.array and g.dtype), kernel)
     weak: dict[str, int] = {}
     for p, g in zip(parameters, given, strict=False):
-        if g.dtype is None and p.is_placeholder and p.type not in bound:
+        if g.dtype is None and p.is_generic and p.type not in bound:
             weak[p.type] = max(weak.get(p.type, 0), g.kind)
     bound |= {letter: SCALAR_DTYPES[kind] for letter, kind in weak.items()}
-    missing = [p for p in parameters if p.is_placeholder and p.type not in bound]
+    missing = [p for p in parameters if p.is_generic and p.type not in bound]
     if missing:
         raise TypeError(
             f"{kernel}: no argument says what {missing[0].type} is in the parameter '{missing[0].type} "
@@ -131,7 +131,7 @@ def bind_types(parameters: Sequence[Parameter], given: Sequence[Given], kernel: 
 
 def _bind(bound: dict[str, str], pairs: Iterable[tuple[Parameter, Given]], kernel: str) -> None:
     for p, g in pairs:
-        if not p.is_placeholder or g.dtype is None:
+        if not p.is_generic or g.dtype is None:
             continue
         if not g.array and p.type in bound:
             continue  # a scalar takes the arrays' dtype
@@ -146,7 +146,7 @@ def resolve_types(parameters: Sequence[Parameter], key: str, kernel: str) -> lis
     """The dtype of every parameter for a call, checked: TypeError where an argument has another."""
     given = read_given(key)
     bound = bind_types(parameters, given, kernel)
-    out = [bound[p.type] if p.is_placeholder else p.type for p in parameters]
+    out = [bound[p.type] if p.is_generic else p.type for p in parameters]
     for p, g, dtype in zip(parameters, given, out, strict=False):
         if g.array and g.dtype != dtype:
             raise TypeError(
