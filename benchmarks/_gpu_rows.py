@@ -60,8 +60,8 @@ N = 1 << 28
 SQUARE = (16384, 16384)
 
 
-def design_rows() -> list[Row]:
-    """The kernel table of the design, 1 GiB of float32 each."""
+def main_rows() -> list[Row]:
+    """The kernels with a goal, 1 GiB of float32 each."""
     one = {"a": (F, (N,))}
     two = {"a": (F, (N,)), "b": (F, (N,))}
     square = {"a": (F, SQUARE)}

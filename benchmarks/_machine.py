@@ -1,4 +1,4 @@
-"""What a result has to say about where it was measured: no host names, no paths."""
+"""What a result says about where it was measured (no host names, no paths), and where it is written."""
 
 from __future__ import annotations
 
@@ -70,3 +70,10 @@ def describe() -> dict[str, object]:
         "date": datetime.date.today().isoformat(),
         "commit": git_commit(),
     }
+
+
+def publish(text: str, file: pathlib.Path) -> None:
+    """Prints a result and writes it to `file`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    print(text)

@@ -1,4 +1,4 @@
-"""Turns timings into ratios, and ratios into JSON and Markdown."""
+"""Turns timings into ratios, and ratios into tables."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Row:
-    """A call of ours; the goal is ours <= goal x reference, None where DESIGN.md sets none."""
+    """A call of ours; the goal is ours <= goal x reference, None where there is none."""
 
     key: str
     title: str

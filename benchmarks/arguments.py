@@ -8,7 +8,6 @@ Two extension modules with the same functions are compiled at the start; see ben
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import sys
 import types
@@ -129,11 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
     text = _report.markdown(document).replace("# Latency on", "# Array arguments on", 1)
     machine = document["machine"]
     version = ".".join(str(machine["python"]).split(".")[:2])
-    stem = f"arguments-{machine['kind']}-py{version}"
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    (options.out / f"{stem}.md").write_text(text, "utf-8")
-    print(text)
+    _machine.publish(text, options.out / f"arguments-{machine['kind']}-py{version}.md")
     failed = [r["call"] for r in document["rows"] if r.get("met") is False or OURS not in r["timings"]]
     if options.check and failed:
         print("goals not met: " + "; ".join(failed), file=sys.stderr)

@@ -139,11 +139,7 @@ def main() -> int:
         "cases": run_benchmarks(args.build / "benchmarks" / "cpp" / "bench_converters"),
         "headers": header_costs(args.compiler, args.build / "dlpack_include"),
     }
-    args.out.mkdir(exist_ok=True)
-    stem = args.out / f"converters-{machine['kind']}"
-    stem.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(markdown(document))
-    print(markdown(document))
+    _machine.publish(markdown(document), args.out / f"converters-{machine['kind']}.md")
     return 0 if all(row.get("met", True) for row in document["headers"]) else 1
 
 

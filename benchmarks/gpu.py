@@ -10,7 +10,6 @@ compared with PyTorch's. The arrays are shared memory: PyTorch makes them, the o
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import random
 import re
@@ -23,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import _machine  # noqa: E402
-from _gpu_rows import Call, Row, cliff_rows, design_rows  # noqa: E402
+from _gpu_rows import Call, Row, cliff_rows, main_rows  # noqa: E402
 
 OURS = "dlbridge"
 
@@ -250,14 +249,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", help="comma-separated keys; all by default")
     parser.add_argument("--seconds", type=float, default=1.0, help="time to measure, a row")
-    parser.add_argument("--no-cliffs", action="store_true", help="the design's table only")
+    parser.add_argument("--no-cliffs", action="store_true", help="the main table only")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results", help="folder")
     options = parser.parse_args(arguments)
     modules = libraries()
     wanted = options.rows.split(",") if options.rows else None
     tables: dict[str, list[dict[str, Any]]] = {}
     plans = {
-        "The design's table": design_rows(),
+        "The main table": main_rows(),
         "Axes, layouts and dtypes": [] if options.no_cliffs else list(cliff_rows()),
     }
     for title, rows in plans.items():
@@ -278,11 +277,7 @@ def main(arguments: list[str] | None = None) -> int:
         "versions": {n: getattr(m, "__version__", "-") for n, m in modules.items() if n != OURS},
         "tables": tables,
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    stem = f"gpu-{document['machine']['kind']}"
-    (options.out / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    (options.out / f"{stem}.md").write_text(markdown(document) + "\n", "utf-8")
-    print(markdown(document))
+    _machine.publish(markdown(document) + "\n", options.out / f"gpu-{document['machine']['kind']}.md")
     return 1 if any(r["wrong"] for rows in tables.values() for r in rows) else 0
 
 

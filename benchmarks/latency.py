@@ -8,7 +8,6 @@ See benchmarks/README.md for the method and for how to read the tables.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import sys
 import warnings
@@ -113,11 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     machine = document["machine"]
     assert isinstance(machine, dict)
     version = ".".join(str(machine["python"]).split(".")[:2])
-    stem = f"latency-{machine['kind']}-py{version}"
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    (options.out / f"{stem}.md").write_text(text, "utf-8")
-    print(text)
+    _machine.publish(text, options.out / f"latency-{machine['kind']}-py{version}.md")
     rows = document["rows"]
     assert isinstance(rows, list)
     failed = [r["call"] for r in rows if r.get("met") is False or OURS not in r["timings"]]

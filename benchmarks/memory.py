@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
-import json
 import os
 import pathlib
 import re
@@ -225,11 +224,8 @@ def main(arguments: list[str] | None = None) -> int:
     document = run(options)
     text = markdown(document)
     machine = document["machine"]
-    stem = f"memory-{machine['kind']}-py{'.'.join(machine['python'].split('.')[:2])}"
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    (options.out / f"{stem}.md").write_text(text, "utf-8")
-    print(text)
+    version = ".".join(machine["python"].split(".")[:2])
+    _machine.publish(text, options.out / f"memory-{machine['kind']}-py{version}.md")
     cost = document["import"]
     too_slow = cost["beyond_interpreter_ms"] > MAX_IMPORT_MS or cost["frameworks_imported"]
     return 1 if too_slow or any(trip["faults"] for trip in document["trips"]) else 0

@@ -9,7 +9,6 @@ a call returns. Imports and first calls are timed in processes of their own.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import statistics
 import subprocess
@@ -120,12 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
         "seconds": starts,
         "floor_us": statistics.median([timings["floor"].median_ns]) / 1e3,
     }
-    text = markdown(document, list(modules))
-    options.out.mkdir(parents=True, exist_ok=True)
-    stem = f"small_calls-{document['machine']['kind']}"
-    (options.out / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    (options.out / f"{stem}.md").write_text(text + "\n", "utf-8")
-    print(text)
+    text = markdown(document, list(modules)) + "\n"
+    _machine.publish(text, options.out / f"small_calls-{document['machine']['kind']}.md")
     return 0
 
 

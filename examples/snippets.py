@@ -1,4 +1,4 @@
-"""How the seed scripts run: each snippet is a function, and those that lack something are skipped by name."""
+"""How the scripts here run: each snippet is a function, and those that lack something are skipped by name."""
 
 from __future__ import annotations
 

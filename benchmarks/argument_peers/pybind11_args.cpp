@@ -14,7 +14,8 @@ PYBIND11_MODULE(pybind11_args, m) {
   m.def("rows_module_def", [](Matrix a) { return a.view().extent(0); }, py::arg("a"));
   m.def("rows_reference", [](const Matrix& a) { return a.view().extent(0); }, py::arg("a"));
   m.def("rows_array_t", [](const py::array_t<float, py::array::c_style>& a) { return a.shape(0); }, py::arg("a"));
-  dlbridge::def(m, "any", [](dlbridge::Arg<const void, dlbridge::any_device> a) { return a.device().device_id + 2; },
-                py::arg("a"));
+  dlbridge::def(
+      m, "any", [](dlbridge::Arg<const void, dlbridge::any_device> a) { return a.device().device_id + 2; },
+      py::arg("a"));
   m.def("nothing", [](py::handle) { return 3; });
 }

@@ -46,7 +46,7 @@ template <class F>
 void run(benchmark::State& state, F f) {
   for (auto _ : state) benchmark::DoNotOptimize(f());
 }
-#define ROUTE(name, ...) \
+#define ROUTE(name, ...)                                       \
   [[maybe_unused]] auto* const BENCHMARK_PRIVATE_NAME(route) = \
       benchmark::RegisterBenchmark(name, [](benchmark::State& state) { run(state, __VA_ARGS__); })
 
@@ -58,7 +58,11 @@ Tensor& shared() {
   return owned.t;
 }
 
-ROUTE("managed struct made and deleted/floor", [] { auto* m = fresh_managed(); m->deleter(m); return 0; });
+ROUTE("managed struct made and deleted/floor", [] {
+  auto* m = fresh_managed();
+  m->deleter(m);
+  return 0;
+});
 ROUTE("managed struct in: Tensor::take/ours", [] { return Tensor::take(fresh_managed()); });
 ROUTE("managed struct in and out: take, release/ours", [] {
   DLManagedTensorVersioned* m = Tensor::take(fresh_managed()).release();
@@ -104,9 +108,8 @@ ROUTE("at::Tensor out, lent/ours", [] { return to<at::Tensor>(lent()); });
 ROUTE("at::Tensor out, lent/at::from_blob",
       [] { return at::from_blob(memory(), {4, 6}, at::TensorOptions(at::kFloat)); });
 ROUTE("at::Tensor there and back/ours", [] { return to<at::Tensor>(from(torch_tensor())); });
-ROUTE("at::Tensor there and back/DLPack of torch", [] {
-  return at::fromDLPackVersioned(at::toDLPackVersioned(torch_tensor()));
-});
+ROUTE("at::Tensor there and back/DLPack of torch",
+      [] { return at::fromDLPackVersioned(at::toDLPackVersioned(torch_tensor())); });
 }  // namespace
 #endif
 
@@ -136,17 +139,14 @@ int drop(T* m) {
   return 0;
 }
 ROUTE("arrow::Tensor in/ours", [] { return from(arrow_tensor()); });
-ROUTE("arrow::Tensor in/arrow::ExportTensorVersioned", [] {
-  return drop(arrow::dlpack::ExportTensorVersioned(arrow_tensor(), false).ValueOrDie());
-});
+ROUTE("arrow::Tensor in/arrow::ExportTensorVersioned",
+      [] { return drop(arrow::dlpack::ExportTensorVersioned(arrow_tensor(), false).ValueOrDie()); });
 ROUTE("arrow::Tensor out/ours", [] { return to<std::shared_ptr<arrow::Tensor>>(Tensor::take(fresh_managed())); });
-ROUTE("arrow::Tensor out/arrow::ImportTensorVersioned", [] {
-  return arrow::dlpack::ImportTensorVersioned(fresh_managed()).ValueOrDie();
-});
+ROUTE("arrow::Tensor out/arrow::ImportTensorVersioned",
+      [] { return arrow::dlpack::ImportTensorVersioned(fresh_managed()).ValueOrDie(); });
 ROUTE("arrow::Array in/ours", [] { return from(arrow_array()); });
-ROUTE("arrow::Array in/arrow::ExportArrayVersioned", [] {
-  return drop(arrow::dlpack::ExportArrayVersioned(arrow_array(), false).ValueOrDie());
-});
+ROUTE("arrow::Array in/arrow::ExportArrayVersioned",
+      [] { return drop(arrow::dlpack::ExportArrayVersioned(arrow_array(), false).ValueOrDie()); });
 ROUTE("C Data out/ours", [] { return to<ArrowCData>(from(borrow(std::span<float>(memory(), 24), unowned))); });
 ROUTE("C Data out/arrow::ExportArray", [] {
   ArrowCData out;
@@ -224,9 +224,8 @@ ROUTE("Ort::Value out/Ort::Value::CreateTensor", [] {
 #include "dlbridge/converters/kokkos.h"
 namespace {
 ROUTE("Kokkos::View out/ours", [] { return to<KokkosView<float, 2>>(shared().view<float, 2>()); });
-ROUTE("Kokkos::View out/Kokkos::View(...)", [] {
-  return KokkosView<float, 2>(memory(), Kokkos::LayoutStride(4, 6, 6, 1));
-});
+ROUTE("Kokkos::View out/Kokkos::View(...)",
+      [] { return KokkosView<float, 2>(memory(), Kokkos::LayoutStride(4, 6, 6, 1)); });
 }  // namespace
 #endif
 

@@ -6,8 +6,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(dlbridge_nanobind_peer, m) {
-    // nb::ro: without it nanobind refuses read-only sources such as bytes.
-    m.def("cast", [](nb::ndarray<nb::ro>) {});
-    m.def("cast_cpu", [](nb::ndarray<nb::ro, nb::device::cpu>) {});
-    m.def("nothing", [](nb::handle) {});
+  // nb::ro: without it nanobind refuses read-only sources such as bytes.
+  m.def("cast", [](nb::ndarray<nb::ro>) {});
+  m.def("cast_cpu", [](nb::ndarray<nb::ro, nb::device::cpu>) {});
+  m.def("nothing", [](nb::handle) {});
 }

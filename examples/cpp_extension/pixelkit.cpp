@@ -76,7 +76,8 @@ PYBIND11_MODULE(pixelkit, m) {
   dlbridge::def(m, "scale", &scale, py::arg("picture"), py::arg("factor"), without_gil,
                 "Multiplies a picture in place.");
   // A result can come as an array of one framework, too.
-  dlbridge::def(m, "blur_numpy", [](Picture picture, std::int64_t radius) {
-    return dlbridge::as<"numpy">(blur(std::move(picture), radius));
-  }, py::arg("picture"), py::arg("radius") = 1, without_gil, "The box blur of a picture, as a NumPy array.");
+  dlbridge::def(
+      m, "blur_numpy",
+      [](Picture picture, std::int64_t radius) { return dlbridge::as<"numpy">(blur(std::move(picture), radius)); },
+      py::arg("picture"), py::arg("radius") = 1, without_gil, "The box blur of a picture, as a NumPy array.");
 }

@@ -11,7 +11,7 @@ import dlbridge
 import dlbridge.nd as cupy
 from snippets import Script, torch_device
 
-script = Script("pydlpack's README (seed 003)")
+script = Script("pydlpack's README")
 
 
 @script.snippet("bytes to PyTorch", "torch")

@@ -7,7 +7,7 @@ import sys
 import dlbridge.nd as cupy
 from snippets import Script, Skip, needs_mpi_for_devices, tensorflow_on, torch_device, torch_with_cuda
 
-script = Script("CuPy interoperability guide (seed 000)")
+script = Script("CuPy interoperability guide")
 
 
 @script.snippet("NumPy: __array_ufunc__ and __array_function__", "numpy")

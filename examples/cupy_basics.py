@@ -8,7 +8,7 @@ import dlbridge.nd as cp
 import numpy as np
 from snippets import Script
 
-script = Script("Basics of CuPy (seed 004)")
+script = Script("Basics of CuPy")
 
 
 @script.snippet("basics of ndarray: the norm on both sides")

@@ -11,7 +11,7 @@ import sys
 import dlbridge.nd as cp
 from snippets import Script, tensorflow_on, torch_device, torch_with_cuda
 
-script = Script("Sharing is Caring (seed 002)")
+script = Script("Sharing is Caring")
 SHAPE = (10_000, 10_000) if cp.cuda.is_available() else (100, 100)
 
 

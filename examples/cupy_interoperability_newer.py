@@ -1,6 +1,6 @@
 """Every CuPy snippet of "Interoperability" (CuPy's user guide, Chinese, newer), with dlbridge.nd in CuPy's place.
 
-What it has in common with the English one is in seed_000.py; here is what is new or was changed.
+What it has in common with the English one is in cupy_interoperability.py; here is what is new or was changed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import dlbridge.nd as cupy
 from snippets import Script, torch_device, torch_with_cuda
 
-script = Script("CuPy interoperability guide, newer (seed 001)")
+script = Script("CuPy interoperability guide, newer")
 
 
 @script.snippet("PyTorch: from_dlpack() of objects, both ways", "torch")
