@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define DLBRIDGE_CHECK(condition)                                                    \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      std::fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);  \
-      std::abort();                                                                  \
-    }                                                                                \
+#define DLBRIDGE_CHECK(condition)                                                  \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      std::fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                \
+    }                                                                              \
   } while (false)

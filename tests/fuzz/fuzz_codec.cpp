@@ -1,5 +1,6 @@
 // The DLPack codec: a managed tensor built from fuzz bytes, whole or damaged in every field, is taken or refused, never
-// half; its deleter runs exactly once; what is taken keeps the invariants of Tensor, checked against 128-bit arithmetic.
+// half; its deleter runs exactly once; what is taken keeps the invariants of Tensor, checked against 128-bit
+// arithmetic.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstddef>
@@ -40,7 +41,8 @@ std::int32_t any_ndim(FuzzedDataProvider& in) {
 
 DLDataType any_dtype(FuzzedDataProvider& in) {
   if (in.ConsumeIntegralInRange(0, 7) == 0)
-    return {in.ConsumeIntegral<std::uint8_t>(), in.ConsumeIntegral<std::uint8_t>(), in.ConsumeIntegral<std::uint16_t>()};
+    return {in.ConsumeIntegral<std::uint8_t>(), in.ConsumeIntegral<std::uint8_t>(),
+            in.ConsumeIntegral<std::uint16_t>()};
   return dlbridge::to_dl(in.PickValueInArray(dlbridge::kDTypes).id);
 }
 
@@ -54,7 +56,8 @@ struct Source {
     tensor.ndim = any_ndim(in);
     tensor.dtype = any_dtype(in);
     tensor.device = {static_cast<DLDeviceType>(in.ConsumeIntegralInRange(-1, 20)), in.ConsumeIntegral<std::int32_t>()};
-    tensor.data = in.ConsumeIntegralInRange(0, 7) == 0 ? nullptr : reinterpret_cast<void*>(in.ConsumeIntegral<std::uintptr_t>());
+    tensor.data =
+        in.ConsumeIntegralInRange(0, 7) == 0 ? nullptr : reinterpret_cast<void*>(in.ConsumeIntegral<std::uintptr_t>());
     tensor.byte_offset = in.ConsumeBool() ? 0 : in.ConsumeIntegral<std::uint64_t>();
     auto* nowhere = reinterpret_cast<std::int64_t*>(std::uintptr_t{8});
     tensor.shape = tensor.strides = nowhere;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocols/array_interface/typestr.h"
+#include "protocols/common/typestr.h"
 #include "tests/fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view typestr(text.data(), text.size());
 
   const dlbridge::DTypeInfo* dtype = nullptr;
-  const dlbridge::Status status = dlbridge::array_interface::parse_typestr(typestr, dtype);
+  const dlbridge::Status status = dlbridge::parse_typestr(typestr, dtype);
   if (!status.ok()) {
     DLBRIDGE_CHECK(dtype == nullptr);
     DLBRIDGE_CHECK(!status.message().empty());
@@ -23,8 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DLBRIDGE_CHECK(dtype == &dlbridge::info(dtype->id));
   DLBRIDGE_CHECK(dtype->kind == typestr[1]);
   const dlbridge::DTypeInfo* again = nullptr;
-  DLBRIDGE_CHECK(
-      dlbridge::array_interface::parse_typestr(dlbridge::array_interface::format_typestr(*dtype), again).ok());
+  DLBRIDGE_CHECK(dlbridge::parse_typestr(dlbridge::format_typestr(*dtype), again).ok());
   DLBRIDGE_CHECK(again == dtype);
   return 0;
 }

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# What CI cannot do: the build, every test, the self-test runner, the benchmarks and compute-sanitizer on a machine with
-# a GPU. All logs and results go to the folder given; a step that fails does not stop the others.
+# What CI cannot do: the build, every test, the differential, the self-test runner, compute-sanitizer and the benchmarks
+# on a machine with a GPU. All logs and results go to the folder given; a step that fails does not stop the others.
 #
-#   tests/gpu/run.sh FOLDER [STEP...]      by default: build kernels tests runner latency memory gpu small_calls sanitizer
-#                                          kernels_bench
+#   tests/gpu/run.sh FOLDER seal           build, every step that the seal wants, on all GPUs at once, and the seal
+#   tests/gpu/run.sh FOLDER STEP...        build kernels tests two_gpus load runner_busy differential fuzz memcheck
+#                                          racecheck synccheck memcheck_differential; for speed kernels_bench latency
+#                                          memory gpu small_calls
 #
-# Nothing is fetched: the Python on the PATH (or $PYTHON) must hold the build requirements of pyproject.toml, and what
-# frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS.
+# Nothing is fetched: the Python on the PATH (or $PYTHON) must hold the build requirements of pyproject.toml,
+# pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS.
 set -uo pipefail
 
 out="$(mkdir -p "$1" && cd "$1" && pwd)" || exit 2
 shift
-steps=("$@")
-[[ ${#steps[@]} -gt 0 ]] || steps=(build kernels tests runner latency memory gpu small_calls sanitizer kernels_bench)
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 python="${PYTHON:-python3}"
 site="${DLBRIDGE_SITE:-$root/build/gpu-site}"  # what is installed here lies beside the Python, not in it
@@ -21,7 +21,7 @@ export PYTHONUNBUFFERED=1
 export XLA_PYTHON_CLIENT_PREALLOCATE=false  # JAX would take three quarters of the GPU from the others
 cd "$root" || exit 2
 
-# One build of everything: the extension, the CUDA kernels and their test programs. The package runs where it lies.
+# --- the build: the extension, the CUDA kernels and their test programs. The package runs where it lies. --------------
 build() {
   rm -rf "$site" build/gpu
   if [[ -n ${DLBRIDGE_WHEELS:-} ]]; then
@@ -34,47 +34,111 @@ build() {
     cp build/gpu/_core*.so build/gpu/ndarray/libdlbridge_kernels.so "$site/dlbridge/" &&
     "$python" -c 'import dlbridge.nd as nd; print(nd.cuda.is_available(), nd.arange(3))'
 }
-run_kernels() {
-  local failures=0 program
+
+# --- right ------------------------------------------------------------------------------------------------------------
+# All kernel programs side by side: `each_program COMMAND... {} OPTION...`, where {} stands for the program.
+each_program() {
+  local pids=() logs=() failures=0 program i
   for program in build/gpu/tests/cuda/kernels/kernels_test_*; do
-    echo "== $program $*"
-    timeout 300 "$program" "$@" || failures=$((failures + 1))
+    logs+=("$out/$step-${program##*kernels_test_}.txt")
+    timeout "${PROGRAM_SECONDS:-520}" "${@/\{\}/$program}" >"${logs[-1]}" 2>&1 &
+    pids+=($!)
+  done
+  for i in "${!pids[@]}"; do
+    wait "${pids[$i]}" || { failures=$((failures + 1)); echo "FAILED: exit $?"; }
+    echo "== ${logs[$i]##*/}" && tail -n 40 "${logs[$i]}" && rm "${logs[$i]}"
+  done
+  echo "${#pids[@]} programs, $failures failures"
+  return "$failures"
+}
+kernels() { each_program {}; }
+sanitized_kernels() { each_program compute-sanitizer --tool "$1" --error-exitcode 99 {} --small; }
+memcheck() { sanitized_kernels memcheck; }
+racecheck() { sanitized_kernels racecheck; }
+synccheck() { sanitized_kernels synccheck; }
+
+suite() { "$python" -m pytest -q -ra -n 6 -p no:cacheprovider "$@"; }
+tests() { suite --durations=15; }
+two_gpus() { suite tests/python/nd/test_nd_two_gpus.py tests/python/test_gpu_copies.py; }
+
+# Runs a command while two other processes keep the GPU busy.
+beside_load() {
+  local busy=() status
+  "$python" tests/gpu/busy.py & busy+=($!)
+  "$python" tests/gpu/busy.py & busy+=($!)
+  "$@"
+  status=$?
+  for pid in "${busy[@]}"; do kill -0 "$pid" || status=98; done  # they ended: nothing was busy
+  kill "${busy[@]}" && wait "${busy[@]}" 2>/dev/null
+  return "$status"
+}
+rounds() {
+  local failures=0 round
+  for round in $(seq "$1"); do
+    echo "== round $round" && "${@:2}" || failures=$((failures + 1))
   done
   return "$failures"
 }
-kernels() { run_kernels; }
-kernels_bench() { run_kernels --bench; }
-gpu() { "$python" benchmarks/gpu.py --out "$out" --seconds "${GPU_SECONDS:-0.5}"; }
-small_calls() { "$python" benchmarks/small_calls.py --out "$out"; }
-nd() { "$python" -m pytest -q -ra -p no:cacheprovider --durations=10 tests/python/nd; }
-kernel_sanitizer() {
-  local failures=0 program
-  for program in build/gpu/tests/cuda/kernels/kernels_test_*; do
-    for tool in memcheck racecheck; do
-      timeout 400 compute-sanitizer --tool "$tool" --error-exitcode 99 "$program" --small || failures=$((failures + 1))
-    done
-  done
-  return "$failures"
-}
-tests() { "$python" -m pytest -q -ra --junitxml="$out/tests.xml" -p no:cacheprovider --durations=15; }
-runner() { "$python" -m dlbridge -v; }
-latency() { "$python" benchmarks/latency.py --out "$out" --seconds "${LATENCY_SECONDS:-40}"; }
-memory() { "$python" benchmarks/memory.py --out "$out" --count "${MEMORY_COUNT:-1000000}"; }
-# Memory errors of ours would be in copies and in views that outlive their memory; a race of ours is not its subject.
-sanitizer() {
-  # Frameworks probe the driver with calls that fail on purpose: those are no findings.
+suite_and_runner() { suite -m gpu && "$python" -m dlbridge --plain; }
+load() { beside_load rounds "${ROUNDS:-10}" suite_and_runner; }
+runner_busy() { beside_load rounds "${RUNNER_ROUNDS:-20}" "$python" -m dlbridge --plain -v; }
+
+differential() { "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"; }
+fuzz() { "$python" tests/fuzz/nd_programs.py --device cuda --seconds "${FUZZ_SECONDS:-1800}"; }
+# Memory errors of ours would be in kernels, in copies, and in views that outlive their memory.
+memcheck_differential() {
   compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 99 --target-processes all \
-    "$python" -m pytest -q -p no:cacheprovider tests/python/test_gpu_exchange.py tests/python/test_gpu_copies.py \
-    -k "${SANITIZER_TESTS:-test_copy or test_managed or test_pinned or test_strides or (test_every_producer and not jax)}"
+    "$python" tests/gpu/differential.py --seconds "${MEMCHECK_SECONDS:-120}" --jobs 1
 }
 
-failed=()
-for step in "${steps[@]}"; do
-  begin=$SECONDS
+# --- fast -------------------------------------------------------------------------------------------------------------
+kernels_bench() {
+  for program in build/gpu/tests/cuda/kernels/kernels_test_*; do timeout 300 "$program" --bench || return; done
+}
+gpu() { "$python" benchmarks/gpu.py --out "$out" --seconds "${GPU_SECONDS:-0.5}"; }
+small_calls() { "$python" benchmarks/small_calls.py --out "$out"; }
+latency() { "$python" benchmarks/latency.py --out "$out" --seconds "${LATENCY_SECONDS:-40}"; }
+memory() { "$python" benchmarks/memory.py --out "$out" --count "${MEMORY_COUNT:-1000000}"; }
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+run_step() {
+  local begin=$SECONDS status
+  step="$1"
   "$step" >"$out/$step.log" 2>&1
   status=$?
-  printf '%-10s exit %d, %d s\n' "$step" "$status" $((SECONDS - begin)) | tee -a "$out/summary.txt"
-  [[ $status -eq 0 ]] || failed+=("$step")
-done
-[[ ${#failed[@]} -eq 0 ]] || printf 'failed: %s\n' "${failed[*]}" | tee -a "$out/summary.txt"
-exit "${#failed[@]}"
+  printf '%-22s exit %d, %d s\n' "$step" "$status" $((SECONDS - begin)) | tee -a "$out/summary.txt"
+  [[ $step == build ]] || "$python" tests/gpu/seal.py note "$out" "$step" "$status" $((SECONDS - begin))
+  return "$status"
+}
+run_steps() {
+  local failed=()
+  for name in "$@"; do run_step "$name" || failed+=("$name"); done
+  [[ ${#failed[@]} -eq 0 ]] || printf 'failed: %s\n' "${failed[*]}" | tee -a "$out/summary.txt"
+  return "${#failed[@]}"
+}
+
+# On several GPUs the rounds under load are divided among the first ones, and the last GPU serves the sanitizers: a lane
+# a GPU, each with a folder of its own.
+seal() {
+  run_step build || { tail -n 40 "$out/build.log"; return 1; }
+  local count lanes=() pids=() i base="$out" script="$root/tests/gpu/run.sh"
+  count="$("$python" -c 'from dlbridge import _core; print(_core.cuda_info()["device_count"])')"
+  local checks="racecheck memcheck synccheck kernels"
+  case "$count" in
+    1) lanes=("tests load runner_busy differential memcheck_differential $checks fuzz") ;;
+    2 | 3) lanes=("load runner_busy fuzz" "differential $checks memcheck_differential tests") ;;
+    *) lanes=("load" "load" "differential tests memcheck_differential runner_busy" "$checks" "fuzz") ;;
+  esac  # a fifth lane is on the first GPU again
+  [[ $count -lt 4 ]] || export ROUNDS=$(((${ROUNDS:-10} + 1) / 2))
+  for i in "${!lanes[@]}"; do
+    # shellcheck disable=SC2086  (a lane is several words)
+    CUDA_VISIBLE_DEVICES=$((i % count)) bash "$script" "$base/lane$i" ${lanes[$i]} & pids+=($!)
+  done
+  [[ $count -lt 2 ]] || bash "$script" "$base/both" two_gpus
+  for i in "${!pids[@]}"; do wait "${pids[$i]}"; done
+  cat "$base"/lane*/summary.txt
+  "$python" tests/gpu/seal.py write "$base" && cp tests/gpu/seal.json "$base/"
+}
+
+[[ $# -gt 0 ]] || set -- seal
+if [[ $1 == seal ]]; then seal; else run_steps "$@"; fi

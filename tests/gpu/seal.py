@@ -1,0 +1,168 @@
+"""The GPU seal: what has been run on a GPU, and on which sources. CI, which has no GPU, holds the sources against it.
+
+    seal.py note FOLDER STEP STATUS SECONDS   writes FOLDER/STEP.json from FOLDER/STEP.log (run.sh does, for each step)
+    seal.py write FOLDER...                   makes tests/gpu/seal.json of the steps in the folders
+    seal.py check                             fails when sources changed after their seal and pending.md is silent
+
+The seal holds a digest for each folder whose files can change what runs on a GPU. A folder that has changed since must
+be named in tests/gpu/pending.md, with what has not been run and why; `write` refuses steps that were run on other
+sources, failed, or are missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SEAL = ROOT / "tests/gpu/seal.json"
+PENDING = ROOT / "tests/gpu/pending.md"
+
+# What the extension, the kernel library and the Python that calls them are made of. The runner is not among them: it
+# runs with the tests wherever there is a GPU, and its reports change more often than the exchanges.
+SEALED = (
+    "bridge/include/**/*",
+    "frameworks/*",
+    "ndarray/**/*",
+    "protocols/**/*",
+    "python/dlbridge/*",
+    "python/dlbridge/nd/**/*",
+    "python/src/**/*",
+)
+SEALED_SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py"}
+
+REQUIRED_STEPS = (
+    "kernels",
+    "tests",
+    "two_gpus",
+    "load",
+    "runner_busy",
+    "differential",
+    "memcheck",
+    "racecheck",
+    "synccheck",
+    "memcheck_differential",
+    "fuzz",
+)
+
+# What the steps print of themselves, added up over a log; a pattern without a group is counted.
+COUNTED = {
+    "passed": r"(\d+) passed",
+    "failed": r"(\d+) (?:failed|failures)",
+    "skipped": r"(\d+) skipped",
+    "checks": r"(\d+) checks",
+    "cases": r"(\d+) cases",
+    "programs": r"(\d+) programs",
+    "works": r"(\d+) works",
+    "wrong": r"(\d+) WRONG",
+    "rounds": r"^== round",
+    "errors": r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)",
+}
+MUST_BE_ZERO = ("failed", "wrong", "errors")
+
+
+def digests() -> dict[str, str]:
+    """Folder to the digest of the files that lie right in it: names and contents."""
+    found: dict[str, hashlib._Hash] = {}
+    for path in sorted(path for pattern in SEALED for path in ROOT.glob(pattern)):
+        if path.suffix in SEALED_SUFFIXES and path.is_file():
+            digest = found.setdefault(path.parent.relative_to(ROOT).as_posix(), hashlib.sha256())
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return {folder: digest.hexdigest()[:16] for folder, digest in sorted(found.items())}
+
+
+def _counts(log: str) -> dict[str, int]:
+    log = re.sub(r"(?<=\d),(?=\d{3})", "", log)
+    found = {name: re.findall(pattern, log, re.M) for name, pattern in COUNTED.items()}
+    return {name: sum(int(match) if match.isdigit() else 1 for match in matches)
+            for name, matches in found.items() if matches}  # fmt: skip
+
+
+def _device() -> dict[str, Any]:
+    from dlbridge import _core
+
+    info = _core.cuda_info()
+    if not info["available"]:
+        sys.exit(f"seal.py: no GPU: {info['reason']}")
+    import dlbridge.nd as nd
+
+    return {"name": nd.cuda.Device(0).name, "count": info["device_count"], "driver": info["driver_version"]}
+
+
+def note(folder: Path, step: str, status: int, seconds: int) -> None:
+    log = (folder / f"{step}.log").read_text(errors="replace")
+    noted = {"status": status, "seconds": seconds, "counts": _counts(log), "device": _device(), "digests": digests()}
+    (folder / f"{step}.json").write_text(json.dumps(noted, indent=1))
+
+
+def _problems(step: str, noted: dict[str, Any], now: dict[str, str]) -> list[str]:
+    problems = [f"{noted['counts'][name]} {name}" for name in MUST_BE_ZERO if noted["counts"].get(name)]
+    if noted["status"] != 0:
+        problems.append(f"exit status {noted['status']}")
+    changed = [
+        folder for folder in now.keys() | noted["digests"].keys() if now.get(folder) != noted["digests"].get(folder)
+    ]
+    if changed:
+        problems.append("run on other sources: " + ", ".join(sorted(changed)))
+    return [f"{step}: {problem}" for problem in problems]
+
+
+def write(folders: list[Path]) -> None:
+    """One row a step; a step that was run in several pieces (on several GPUs at once) is added up."""
+    now = digests()
+    steps: dict[str, dict[str, Any]] = {}
+    problems: list[str] = []
+    devices: list[dict[str, Any]] = []
+    for file in sorted(file for folder in folders for step in REQUIRED_STEPS for file in folder.rglob(f"{step}.json")):
+        noted = json.loads(file.read_text())
+        problems += _problems(file.stem, noted, now)
+        row = steps.setdefault(file.stem, {"seconds": 0, "runs": 0, "counts": {}})
+        row["seconds"] += noted["seconds"]
+        row["runs"] += 1
+        for name, count in noted["counts"].items():
+            row["counts"][name] = row["counts"].get(name, 0) + count
+        devices.append(noted["device"])
+    problems += [f"{step}: not run" for step in REQUIRED_STEPS if step not in steps]
+    if problems:
+        sys.exit("seal.py: no seal:\n  " + "\n  ".join(problems))
+    device = max(devices, key=lambda found: found["count"])
+    SEAL.write_text(
+        json.dumps({"device": device, "steps": dict(sorted(steps.items())), "digests": now}, indent=1) + "\n"
+    )
+
+
+def check() -> None:
+    sealed = json.loads(SEAL.read_text())["digests"] if SEAL.exists() else {}
+    now = digests()
+    stale = sorted(folder for folder in now.keys() | sealed.keys() if now.get(folder) != sealed.get(folder))
+    pending = PENDING.read_text() if PENDING.exists() else ""
+    unnamed = [folder for folder in stale if f"`{folder}`" not in pending]
+    if unnamed:
+        sys.exit(
+            "seal.py: changed since the last run on a GPU: " + ", ".join(unnamed) + ".\nRun tests/gpu/run.sh on a GPU, "
+            "or name each folder (`folder`) in tests/gpu/pending.md with what has not been run and why"
+        )
+    named = [folder for folder in re.findall(r"`([\w/]+)`", pending) if folder in now and folder not in stale]
+    if named:
+        sys.exit("seal.py: tests/gpu/pending.md names what the seal holds: " + ", ".join(named) + ". Remove the rows")
+    print(f"the GPU seal holds for {len(now) - len(stale)} folders, {len(stale)} are pending")
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["note", folder, step, status, seconds]:
+            note(Path(folder), step, int(status), int(seconds))
+        case ["write", _, *_]:
+            write([Path(folder) for folder in arguments[1:]])
+        case ["check"]:
+            check()
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,217 @@
+"""The sizes at which the kernels change their route, read from the constants of the sources.
+
+A size that is written down a second time in a test goes stale in silence. So the constants are listed here by name
+only, each with its unit; their values come from the sources when the driver runs. A name that is gone, or a new one
+that could be a threshold and that no list knows, is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = (
+    "ndarray/core/*.h",
+    "ndarray/core/*.cpp",
+    "ndarray/kernels/api.h",
+    "ndarray/kernels/cuda/*.h",
+    "ndarray/kernels/cuda/*.cu",
+    "ndarray/kernels/cuda/*.cuh",
+    "ndarray/kernels/functors/*.h",
+    "ndarray/kernels/host/*.h",
+    "ndarray/kernels/host/*.cpp",
+)
+
+ELEMENTS, BYTES, VECTORS = "elements", "bytes", "vectors of 16 bytes"
+
+# Family of functions: the constants whose neighbours are tried as sizes, with what each of them counts.
+THRESHOLDS: dict[str, dict[str, str]] = {
+    "elementwise": {
+        "core/copy.cpp:kLong": ELEMENTS,
+        "core/generated_loop.cpp:kVectorBytes": BYTES,
+        "cuda/elementwise.cu:kTileSize": ELEMENTS,
+        "cuda/elementwise.cu:kTiledFrom": ELEMENTS,
+        "cuda/elementwise_types.cuh:kBlockThreads": VECTORS,
+        "cuda/range.cu:kVectors": VECTORS,
+        "cuda/reduce_plan.h:kVectorBytes": BYTES,
+        "host/elementwise.cpp:kChunk": ELEMENTS,
+        "host/elementwise.cpp:kTileSize": ELEMENTS,
+        "host/elementwise.cpp:kTiledFrom": ELEMENTS,
+        "host/elementwise_loops.h:kBlock": ELEMENTS,
+    },
+    "transpose": {
+        "cuda/transpose.cu:kLeastExtent": ELEMENTS,
+        "host/elementwise_loops.h:kBlock": ELEMENTS,
+    },
+    "reduction": {
+        "cuda/reduce_accumulators.cuh:kWarp": ELEMENTS,
+        "cuda/reduce_plan.h:kBlockRowVectors": VECTORS,
+        "cuda/reduce_plan.h:kLongNarrowRow": BYTES,
+        "cuda/reduce_plan.h:kLongRowVectors": VECTORS,
+        "cuda/reduce_plan.h:kReduceThreads": ELEMENTS,
+        "cuda/reduce_plan.h:kSplitBytes": BYTES,
+        "cuda/reduce_plan.h:kTileBytes": BYTES,
+        "cuda/reduce_plan.h:kTinyRowBytes": BYTES,
+        "host/reduce_loops.h:kCastChunk": ELEMENTS,
+        "host/reduce_loops.h:kColumnLeaf": ELEMENTS,
+        "host/reduce_loops.h:kReduceBatch": ELEMENTS,
+        "host/reduce_loops.h:kReduceColumns": ELEMENTS,
+        "host/reduce_loops.h:kReduceLeaf": ELEMENTS,
+    },
+    "scan": {
+        "cuda/scan.cuh:kScanThreads": ELEMENTS,
+        "cuda/scan.cuh:kScanWarp": ELEMENTS,
+        "cuda/scan_kernels.cuh:kColumnChunk": ELEMENTS,
+        "cuda/scan_kernels.cuh:kScanTile": ELEMENTS,
+        "cuda/scan_kernels.cuh:kThreadsPerMultiprocessor": ELEMENTS,
+        "cuda/scan_kernels.cuh:kTiledFewRow": ELEMENTS,
+        "cuda/scan_kernels.cuh:kTiledRow": ELEMENTS,
+        "host/scan.cpp:kChunk": ELEMENTS,
+    },
+    "sort": {
+        "cuda/sort.cu:kRowAlone": ELEMENTS,
+        "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
+        "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+        "cuda/sort_block.cu:kThreads": ELEMENTS,
+        "host/sort.cpp:kBuckets": ELEMENTS,
+        "host/sort.cpp:kRadixFrom": ELEMENTS,
+    },
+    "index": {
+        "cuda/index_accumulate.cu:kTile": ELEMENTS,
+        "cuda/index_loop.cuh:kIndexThreads": ELEMENTS,
+        "cuda/nonzero.cu:kScanThreads": ELEMENTS,
+        "cuda/nonzero.cu:kTile": ELEMENTS,
+        "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
+        "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+    },
+    "random": {
+        "cuda/random.cu:kPerBlock": ELEMENTS,
+        "host/random.cpp:kLanes": ELEMENTS,
+    },
+    "product": {
+        "cuda/matmul.cu:kDepth": ELEMENTS,
+        "cuda/matmul.cu:kTile": ELEMENTS,
+        "cuda/matrix_vector.cu:kEnoughBlocks": ELEMENTS,
+        "cuda/matrix_vector.cu:kThreads": ELEMENTS,
+        "host/matmul.cpp:kColumnBlock": ELEMENTS,
+        "host/matmul.cpp:kDepthBlock": ELEMENTS,
+        "host/matmul.cpp:kLanes": ELEMENTS,
+        "host/matmul.cpp:kRowBlock": ELEMENTS,
+    },
+    "large": {  # reached by the few arrays of two gigabytes and more
+        "cuda/elementwise_launch.h:kPartLimit": BYTES,
+        "cuda/index.cu:kMost32": BYTES,
+    },
+}
+
+# Constants that look like thresholds and are none, by the reason.
+NO_THRESHOLD: dict[str, str] = {
+    "codes and versions": """kernels/api.h:kErrorMemory kernels/api.h:kErrorIndex cuda/cublas.cu:kCompute32
+        cuda/cublas.cu:kNoReducedReduction""",
+    "numbers of dims, operands and index arrays, which the tests of the functions reach": """
+        core/indexing.h:kMaxIndexItems kernels/api.h:kMaxIndexArrays functors/loop.h:kTiledDims""",
+    "allocations and caches": """cuda/cublas.cu:kMostDevices cuda/cublas.cu:kWorkspaceBytes
+        cuda/launch.cuh:kDevices""",
+    "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
+    "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
+        cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
+        functors/sort_keys.h:kBytes host/reduce_loops.h:kSize host/matmul.cpp:kParts cuda/sort_radix.cuh:kBits""",
+    "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
+        cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
+        cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
+        cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads cuda/sort.cu:kThreads
+        cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/random.cpp:kBatch""",
+    "more elements than a test's memory holds": "cuda/sort.cu:kMostPositions",
+}
+
+_CONSTANT = re.compile(
+    r"^(?P<indent> *)[^\n]*?\bconstexpr (?P<type>[\w:]+) (?P<name>k[A-Z]\w*)\s*=\s*(?P<value>[^;]+);", re.M
+)
+_SIZES = {"std::int64_t", "std::size_t", "std::uint32_t", "std::uint64_t"}
+_COUNTS = {"int", "unsigned"}
+_LEAST = 16  # smaller numbers are dims, operands, unrolled steps: every list of sizes has them
+
+
+def _key(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+@cache
+def constants() -> dict[str, tuple[str, str]]:
+    """Every constant of the sources by "folder/file:name": its type and its expression."""
+    found = {}
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            for match in _CONSTANT.finditer(path.read_text(encoding="utf-8")):
+                key = f"{_key(path)}:{match['name']}"
+                if key not in found or not match["indent"]:  # that of the namespace before those of classes
+                    found[key] = (match["type"], match["value"])
+    return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two names have in common at their beginnings."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def value_of(key: str, itemsize: int = 4) -> int | None:
+    """The value of a constant, where a type's size stands in it for elements of `itemsize` bytes; None: no number."""
+    file, name = key.split(":")
+    known = constants()
+    if key not in known:
+        # That of the header whose name says that it belongs to the file: scan.cuh for scan_kernels.cuh.
+        homes = sorted((k for k in known if k.endswith(f":{name}")), key=lambda k: -_alike(k, file))
+        if not homes:
+            return None
+        key, file = homes[0], homes[0].split(":")[0]
+    text = known[key][1].split(",")[0]
+    if "::k" in text:  # a property of a template's parameter
+        return None
+    text = re.sub(r"sizeof\([^()]*\)", str(itemsize), text)
+    text = re.sub(r"(?:static_cast<[\w:]+>|std::u?int\d+_t|std::size_t)", "", text)
+    text = re.sub(r"(k[A-Z]\w*)<\w+>", r"\1", text)
+    text = text.replace("{", "(").replace("}", ")").replace("/", "//")
+    text = re.sub(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", text)
+    for other in set(re.findall(r"\bk[A-Z]\w*", text)):
+        number = value_of(f"{file}:{other}", itemsize)
+        if number is None:
+            return None
+        text = re.sub(rf"\b{other}\b", str(number), text)
+    if not re.fullmatch(r"(0x[\da-fA-F]+|[\d\s()+*/<>|&~-])+", text):
+        return None
+    return int(eval(text))
+
+
+def looks_like_a_threshold(key: str) -> bool:
+    kind = constants()[key][0]
+    value = value_of(key)
+    return value is not None and value >= _LEAST and kind in (_SIZES | _COUNTS)
+
+
+def faults() -> list[str]:
+    """What the lists above and the sources disagree about."""
+    listed = {key for names in THRESHOLDS.values() for key in names}
+    dismissed = {key for names in NO_THRESHOLD.values() for key in names.split()}
+    found = []
+    for key in sorted(listed | dismissed | set(constants())):
+        if key not in constants():
+            found.append(f"{key} is listed in tests/oracle/thresholds.py, but the sources have no such constant")
+        elif key in listed and value_of(key) is None:
+            found.append(f"{key} is listed as a threshold, but its value cannot be read")
+        elif key not in listed | dismissed and looks_like_a_threshold(key):
+            found.append(f"{key} is new: list it under THRESHOLDS or NO_THRESHOLD of tests/oracle/thresholds.py")
+    return found + [f"{key} is listed twice" for key in sorted(listed & dismissed)]
+
+
+def sizes(family: str, itemsize: int = 4, most: int = 1 << 18) -> list[int]:
+    """The sizes around every threshold of a family, in elements, with the smallest ones; none above `most`."""
+    found = {0, 1, 2, 3, 31, 33}
+    for key, unit in THRESHOLDS[family].items():
+        value = value_of(key, itemsize)
+        if value is None:
+            raise RuntimeError(f"thresholds: {key} has no value; see faults()")
+        count = {ELEMENTS: value, BYTES: value // itemsize, VECTORS: value * 16 // itemsize}[unit]
+        found.update((count - 1, count, count + 1))
+    return sorted(n for n in found if 0 <= n <= most)
