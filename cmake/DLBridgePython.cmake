@@ -1,4 +1,5 @@
-# dlbridge._core, the extension module: the readers and exporters of protocols/ and the binding code of python/src/.
+# dlbridge._core, the extension module: the readers and exporters of protocols/, the table of
+# frameworks/ and the binding code of python/src/.
 
 # NumPy: for the layout of its C structs only; the module reads them when somebody else has loaded NumPy.
 if(Python_NumPy_VERSION VERSION_LESS 2)
@@ -13,8 +14,9 @@ endif()
 find_package(pybind11 3 CONFIG REQUIRED)
 
 file(GLOB dlbridge_python_sources CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/*.cpp
-  ${CMAKE_CURRENT_SOURCE_DIR}/protocols/*/*.cpp)
+  ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*/*.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/*/*.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/protocols/*/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/frameworks/*.cpp)
 # NO_EXTRAS: pybind11 would choose link-time optimisation and stripping by itself; DLBridgeFlags decides here.
 pybind11_add_module(_core MODULE NO_EXTRAS ${dlbridge_python_sources})
 target_include_directories(_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "protocols/…", "python/src/…"
@@ -22,11 +24,11 @@ target_link_libraries(_core PRIVATE dlbridge_nd dlbridge_nd_host_kernels dlbridg
 set_target_properties(_core PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${dlbridge_lto})
 
 # Two groups for two cores.
-file(GLOB dlbridge_runtime_binding ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/runtime*.cpp)
+file(GLOB dlbridge_runtime_binding ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/runtime/*.cpp)
 dlbridge_unity(_core runtime ${dlbridge_runtime_binding})
 set(dlbridge_other_binding ${dlbridge_python_sources})
 list(FILTER dlbridge_other_binding INCLUDE REGEX
-  "python/src/(cold|dtype_device|module|nd/(creation|elementwise_call|elementwise_launcher|kernel_.*|load|user_kernels))\\.cpp$")
+  "python/src/(diagnosis|dtype_device|module|nd/(creation|module|kernels/.*))\\.cpp$")
 dlbridge_unity(_core binding ${dlbridge_other_binding})
 
 if(SKBUILD)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the direction of includes: protocols -> bridge, ndarray -> bridge, python -> all, and nothing the other way.
+"""Checks the direction of includes: frameworks -> protocols -> bridge, ndarray -> bridge, python -> all, no other way.
 
-`protocols` and `ndarray` never see each other: they meet at the descriptor only. Run it in the repository, or give the
+`protocols` and `ndarray` never see each other: they meet at the descriptor only. No protocol sees another one: what two
+of them need lies in protocols/common, which sees none of them. Within the ndarray, core/ stands on
+runtime/ and kernels/, which know neither it nor each other. Run it in the repository, or give the
 root as the one argument; it prints a line for each violation and exits 1 when there is any.
 """
 
@@ -12,15 +14,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LAYERS = ("bridge", "protocols", "ndarray", "python")
+LAYERS = ("bridge", "protocols", "frameworks", "ndarray", "python")
 SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh", ".inl"}
 
 # What each layer may include of this repository.
 ALLOWED = {
     "bridge": {"bridge"},
     "protocols": {"bridge", "protocols"},
+    "frameworks": {"bridge", "protocols", "frameworks"},
     "ndarray": {"bridge", "ndarray"},
-    "python": {"bridge", "protocols", "ndarray", "python"},
+    "python": {"bridge", "protocols", "frameworks", "ndarray", "python"},
+}
+COMMON = "common"  # the folder of protocols/ that all the others there may include
+
+# What each folder of the ndarray may include of the ndarray.
+NDARRAY_ALLOWED = {
+    "kernels": {"kernels"},
+    "runtime": {"runtime"},
+    "core": {"kernels", "runtime", "core"},
 }
 
 PYTHON_HEADERS = re.compile(r"(Python\.h|pybind11/|nanobind/|numpy/|pyconfig\.h|structmember\.h)")
@@ -31,14 +42,25 @@ CUDA_HEADERS = re.compile(r"(cuda\.h|cuda_|cudaTypedefs|driver_types|nvrtc\.h|cu
 FOREIGN = {
     "bridge": (("Python", PYTHON_HEADERS), ("CUDA", CUDA_HEADERS)),
     "protocols": (("CUDA", CUDA_HEADERS),),
+    "frameworks": (("CUDA", CUDA_HEADERS),),
     "ndarray": (("Python", PYTHON_HEADERS),),
     "python": (),
 }
 # Each converter knows its own framework: whoever includes it has that anyway.
 KNOWS_CUDA = {Path("bridge/include/dlbridge/converters") / name for name in ("mdspan.h", "rmm.h", "thrust.h")}
-KNOWS_PYTHON = {Path("bridge/include/dlbridge/pybind11.h"), Path("bridge/include/dlbridge/pybind11/api.h")}
+KNOWS_PYTHON = {
+    Path("bridge/include/dlbridge/pybind11.h"),
+    Path("bridge/include/dlbridge/pybind11/api.h"),
+    Path("bridge/include/dlbridge/pybind11/place.h"),
+}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def included_file(include: str, source: Path, root: Path) -> Path:
+    """The file that an include names, relative to root where it is a path from there or lies beside the source."""
+    beside = (root / source.parent / include).resolve()
+    return beside.relative_to(root) if beside.exists() and beside.is_relative_to(root) else Path(include)
 
 
 def layer_of(include: str, source: Path, root: Path) -> str | None:
@@ -69,6 +91,15 @@ def violations_of(source: Path, root: Path) -> Iterator[str]:
             if target not in ALLOWED[layer]:
                 allowed = ", ".join(sorted(ALLOWED[layer]))
                 yield f"{source}:{number}: {layer} includes {include} ({target}); it may include {allowed} only"
+            elif layer == target == "ndarray":
+                own, other = source.parts[1], included_file(include, source, root).parts[1]
+                if other not in NDARRAY_ALLOWED.get(own, {own, *NDARRAY_ALLOWED}):
+                    allowed = ", ".join(sorted(NDARRAY_ALLOWED[own]))
+                    yield f"{source}:{number}: ndarray/{own} includes {include}; it may include {allowed} only"
+            elif layer == target == "protocols":
+                own, other = source.parts[1], included_file(include, source, root).parts[1]
+                if other not in (own, COMMON):
+                    yield f"{source}:{number}: protocols/{own} includes {include}; protocols are siblings over {COMMON}"
             continue
         for name, pattern in FOREIGN[layer]:
             known = {"Python": KNOWS_PYTHON, "CUDA": KNOWS_CUDA}[name]

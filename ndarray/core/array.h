@@ -6,40 +6,31 @@
 
 #include "dlbridge/cuda_device.h"
 #include "dlbridge/tensor.h"
+#include "ndarray/core/dims.h"
 #include "ndarray/core/promotion.h"
-#include "ndarray/core/storage.h"
+#include "ndarray/runtime/storage.h"
 
 namespace dlbridge::nd {
 
-using Dims = std::span<const std::int64_t>;
-
 inline DType dtype_of(const Tensor& t) noexcept { return t.dtype().id; }
-inline Dims shape_of(const Tensor& t) noexcept { return {t.dl.shape, static_cast<std::size_t>(t.dl.ndim)}; }
-
-enum class Order : std::uint8_t { kC, kF };
 
 // The stream that the calling thread works on for a device; 0 on the host. Never the per-thread default stream's
 // number, which names another stream on each thread: a stream of this thread's own stands for it.
 StreamHandle work_stream(DLDevice device);
 
+Status check_ndim(Dims shape);  // at most kMaxDims
 // The number of elements; refuses negative extents, and byte sizes past 63 bits.
 Status count_elements(Dims shape, std::int64_t itemsize, std::int64_t& size);
 
-// An uninitialised dense array. `out` is empty.
+// An uninitialised dense array, which owns its memory. `out` is empty.
 Status make_array(Tensor& out, DType dtype, Dims shape, DLDevice device, Order order = Order::kC);
 // The same with the axes laid out in memory as `axes` says: axes[0] has the smallest stride.
 Status make_array_as(Tensor& out, DType dtype, Dims shape, std::span<const std::int8_t> axes, DLDevice device);
 
 // A view: the storage is shared. strides in elements.
 Status make_view(const Tensor& source, Dims shape, Dims strides, std::int64_t offset_elements, Tensor& out);
-// A view with another shape; false in `viewed` where the strides do not allow one. -1 must have been replaced.
-Status reshape_view(const Tensor& source, Dims shape, Order order, Tensor& out, bool& viewed);
-Status transpose_view(const Tensor& source, std::span<const std::int8_t> axes, Tensor& out);
-// Broadcast to a shape; read-only where an axis was repeated.
-Status broadcast_view(const Tensor& source, Dims shape, Tensor& out);
-
-bool is_c_contiguous(const Tensor& t) noexcept;
-bool is_f_contiguous(const Tensor& t) noexcept;
+// Whether the memory was allocated for this array, not for one that it is a view of.
+inline bool owns_memory(const Tensor& t) noexcept { return (t.flags & kFlagCopied) != 0; }
 
 // The bytes that the elements touch: [first, last). Empty arrays: first == last.
 struct ByteRange {
@@ -51,8 +42,6 @@ bool may_overlap(const Tensor& a, const Tensor& b) noexcept;
 bool is_loadable(const Tensor& t) noexcept;
 bool same_elements(const Tensor& a, const Tensor& b) noexcept;  // same address, shape, strides and itemsize
 
-// "(2, 3)", for messages.
-std::string shape_text(Dims shape);
 std::string describe(const Tensor& t);  // "float32 (2, 3) on cuda:0"
 
 // A device array's storage is acquired for the thread's stream before each use: see storage.h. Returns the stream.

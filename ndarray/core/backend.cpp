@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "dlbridge/cuda_device.h"
 #include "dlbridge/cuda_driver.h"
 
 namespace dlbridge::nd {
@@ -27,8 +28,9 @@ struct Loaded {
 Loaded load_kernels() {
   const std::string path = library_path();
   if (!cuda_kernels_present())
-    return {nullptr, "dlbridge was built without its CUDA kernels (no " + path +
-                         "). Install it with DLBRIDGE_CUDA=ON in the environment: pip install --no-binary dlbridge dlbridge"};
+    return {nullptr,
+            "dlbridge was built without its CUDA kernels (no " + path +
+                "). Install it with DLBRIDGE_CUDA=ON in the environment: pip install --no-binary dlbridge dlbridge"};
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed
   if (handle == nullptr) {
     const char* why = ::dlerror();
@@ -43,7 +45,8 @@ Loaded load_kernels() {
 Status cuda_backend(const Backend*& out) {
   static const auto* const loaded = new Loaded(load_kernels());
   out = loaded->backend;
-  if (out != nullptr) [[likely]] return {};
+  if (out != nullptr) [[likely]]
+    return {};
   return {ErrorCode::kCuda, loaded->why};
 }
 
@@ -56,6 +59,29 @@ bool cuda_kernels_present() {
   return present;
 }
 
+DLDevice default_device() {
+  int device = 0;
+  if (!cuda::available() || !cuda_kernels_present() || !cuda::current_device(device).ok()) return {kDLCPU, 0};
+  return {kDLCUDA, device};
+}
+
+Status check_device(DLDevice device) {
+  if (is_cuda(device)) {
+    const bool exists = device.device_id >= 0 && device.device_id < cuda::device_count();
+    if (exists && cuda_kernels_present()) return {};
+    const std::string why = !cuda::available() ? cuda::unavailable_reason()
+                            : !cuda_kernels_present()
+                                ? "dlbridge was built without its CUDA kernels (DLBRIDGE_CUDA=ON builds them)"
+                                : "there are " + std::to_string(cuda::device_count()) + " CUDA devices";
+    return malformed("device " + device_name(device) + " cannot be used: " + why + ". Use device='cpu'");
+  }
+  if (device.device_type == kDLCPU && device.device_id != 0)
+    return malformed("device (1, " + std::to_string(device.device_id) +
+                     ") does not exist: the host is one device, (1, 0). Use device='cpu'");
+  if (is_host(device)) return {};
+  return malformed("device " + device_name(device) + " is neither the host nor CUDA");
+}
+
 Status backend_for(DLDevice device, const Backend*& out) {
   if (!is_cuda(device)) {
     out = &kHostBackend;
@@ -65,7 +91,8 @@ Status backend_for(DLDevice device, const Backend*& out) {
 }
 
 Status kernel_status(const Backend& backend, int code, const char* what) {
-  if (code == 0) [[likely]] return {};
+  if (code == 0) [[likely]]
+    return {};
   std::string message = std::string(what) + ": " + backend.error_text(code);
   if (code == kErrorMemory) return {ErrorCode::kOutOfMemory, std::move(message)};
   if (code == kErrorUnsupported) return {ErrorCode::kWrongType, std::move(message)};

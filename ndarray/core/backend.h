@@ -3,7 +3,7 @@
 
 #include "dlbridge/device.h"
 #include "dlbridge/errors.h"
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 
@@ -13,8 +13,13 @@ Status backend_for(DLDevice device, const Backend*& out);
 // Where the kernel library lies: beside the extension module. Set once, before the first use.
 void set_kernel_library_folder(const char* folder);
 
-// Why CUDA arrays cannot be made here; empty where they can (loads nothing but the driver).
+// Whether the kernel library is there; it is not loaded.
 bool cuda_kernels_present();
+
+// The current CUDA device, or the host where there is none that arrays can be computed with.
+DLDevice default_device();
+// Refuses a device that arrays cannot be made on.
+Status check_device(DLDevice device);
 
 // The failure of a kernel as a Status; 0 is success. The message names `what`, the operation.
 Status kernel_status(const Backend& backend, int code, const char* what);

@@ -1,11 +1,14 @@
 #include "ndarray/core/elementwise.h"
 
+#include <algorithm>
 #include <string>
 
+#include "dlbridge/cuda_peer.h"
 #include "ndarray/core/backend.h"
+#include "ndarray/core/comparisons.h"
+#include "ndarray/core/copy.h"
 #include "ndarray/core/loop.h"
-#include "ndarray/core/move.h"
-#include "ndarray/runtime/streams.h"
+#include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
 
@@ -25,7 +28,7 @@ struct Call {
   std::span<const Input> inputs;
   const ElementwiseOptions& options;
   const char* name;
-  Loop loop;
+  KernelTypes types;
   DLDevice device{kDLCPU, 0};
   const Tensor* arrays[kMaxInputs];  // null: a scalar
   Tensor temporaries[kMaxInputs];
@@ -43,8 +46,8 @@ struct Call {
 
 // An operand on another GPU is copied where the two can reach each other (peer access); else the user decides.
 [[gnu::cold]] Status bring_near(const Tensor& far, DLDevice device, Tensor& copy) {
-  const bool reachable = is_cuda(far.dl.device) && is_cuda(device) &&
-                         ensure_peer(device.device_id, far.dl.device.device_id).ok();
+  const bool reachable =
+      is_cuda(far.dl.device) && is_cuda(device) && cuda::ensure_peer(device.device_id, far.dl.device.device_id).ok();
   return reachable ? copy_to(far, device, copy) : mixed_devices(far, device);
 }
 
@@ -64,33 +67,57 @@ Status find_device(Call& call) {
   return {};
 }
 
-// A comparison with an int that the array's dtype cannot hold has an answer (NumPy 2): it is made in a wider type.
-DType widen_for_comparison(std::span<const Input> inputs, DType promoted) noexcept {
-  for (const Input& input : inputs)
-    if (input.array == nullptr && !input.scalar.strong && !fits(input.scalar, promoted)) {
-      const bool wide = input.scalar.huge || input.scalar.above_int64 || promoted == DType::kUInt64;
-      return wide ? DType::kFloat64 : DType::kInt64;
-    }
-  return promoted;
+// Functions that have loops for floats alone take each operand as the float that holds it: uint8 and int8 meet in
+// float16, and not, by way of int16, in float32. A Python int among bools alone is an int64, as elsewhere.
+DType result_type_in_floats(std::span<const Input> inputs) noexcept {
+  const DType plain = result_type(inputs);
+  if (!is_integer(plain)) return plain;
+  DType promoted = DType::kBool;
+  bool any_integer = false;
+  for (const Input& input : inputs) {
+    if (is_weak(input)) continue;
+    const DType t = dtype_of_operand(input);
+    any_integer = any_integer || is_integer(t);
+    promoted = promote(promoted, detail::float_for_integer(t));
+  }
+  return any_integer ? promoted : plain;
 }
-
-bool refuses_bool(Op op) noexcept { return op == Op::kSubtract || op == Op::kNegative || op == Op::kSign; }
 
 Status choose_loop(Call& call) {
   const OpInfo& row = info(call.op);
   const std::span operands = call.op == Op::kWhere ? call.inputs.subspan(1) : call.inputs;
-  DType promoted = call.options.dtype != nullptr ? *call.options.dtype : result_type(operands);
-  if (row.rule == TypeRule::kCompare) promoted = widen_for_comparison(operands, promoted);
-  if (is_bool(promoted) && refuses_bool(call.op)) [[unlikely]]
+  const DType* const asked = call.options.dtype;
+  const bool compares = row.rule == TypeRule::kCompare;
+  if (compares && asked != nullptr && !is_bool(*asked)) [[unlikely]]
+    return {ErrorCode::kWrongType, std::string(call.name) + " returns bool, and dtype is " + name_of(*asked) +
+                                       ". Convert the operands with astype() first"};
+  const DType promoted = asked != nullptr && !compares  ? *asked
+                         : row.rule == TypeRule::kFloat ? result_type_in_floats(operands)
+                                                        : result_type(operands);
+  if (is_bool(promoted) && row.rule == TypeRule::kNumber) [[unlikely]]
     return {ErrorCode::kWrongType, std::string(call.name) + " is not defined for bool. Use bitwise_xor or logical_not, "
                                                             "or convert with astype('int8')"};
-  if (!resolve(row, promoted, call.loop)) [[unlikely]] return no_loop(call, promoted);
+  if (!resolve(row, promoted, call.types)) [[unlikely]]
+    return no_loop(call, promoted);
+  return {};
+}
+
+// Casts to the promoted dtype are safe; those to another one, and any under a stricter rule, must be allowed.
+Status check_inputs(const Call& call) {
+  if (call.options.dtype == nullptr && call.options.casting >= Casting::kSafe) [[likely]]
+    return {};
+  for (std::size_t k = call.op == Op::kWhere ? 1 : 0; k < call.inputs.size(); ++k)
+    if (!can_cast(call.inputs[k], call.types.compute, call.options.casting))
+      return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast operand " + std::to_string(k) + " from " +
+                                         name_of(result_type(call.inputs.subspan(k, 1))) + " to " +
+                                         name_of(call.types.compute) + " (casting='" +
+                                         std::string(name_of(call.options.casting)) + "')"};
   return {};
 }
 
 Status check_power(const Call& call) {
   const Input& exponent = call.inputs[1];
-  if (exponent.array == nullptr && is_integer(call.loop.compute) && exponent.scalar.i < 0) [[unlikely]]
+  if (exponent.array == nullptr && is_integer(call.types.compute) && exponent.scalar.i < 0) [[unlikely]]
     return malformed("integers to negative integer powers are not allowed. Convert the base to a float dtype first");
   return {};
 }
@@ -99,10 +126,11 @@ Status check_out(const Call& call, Dims shape) {
   const Tensor& out = *call.options.out;
   if (out.readonly())
     return malformed(std::string(call.name) + ": the output array is read-only. Write to a copy of it");
-  if (!can_cast_same_kind(call.loop.result, dtype_of(out)))
+  if (!can_cast(call.types.result, dtype_of(out), call.options.casting))
     return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast the result from " +
-                                       name_of(call.loop.result) + " to " + name_of(dtype_of(out)) +
-                                       " of the output (same_kind). Use an output of that dtype"};
+                                       name_of(call.types.result) + " to " + name_of(dtype_of(out)) +
+                                       " of the output (casting='" + std::string(name_of(call.options.casting)) +
+                                       "'). Use an output of that dtype"};
   const Dims own = shape_of(out);
   bool equal = own.size() >= shape.size();
   for (std::size_t k = 0; equal && k < shape.size(); ++k)
@@ -129,7 +157,9 @@ Status prepare_condition(Call& call) {
   const Tensor* condition = call.arrays[0];
   if (condition != nullptr && is_bool(dtype_of(*condition))) return {};
   if (condition != nullptr) {
-    DLBRIDGE_TRY(copy_as(*condition, DType::kBool, CopyOrder::kKeep, call.temporaries[0]));
+    Tensor as_bool;  // the condition may be the temporary itself, brought from another device
+    DLBRIDGE_TRY(copy_as(*condition, DType::kBool, CopyOrder::kKeep, as_bool));
+    call.temporaries[0] = std::move(as_bool);
   } else {
     DLBRIDGE_TRY(make_array(call.temporaries[0], DType::kBool, {}, call.device));
     DLBRIDGE_TRY(assign(call.temporaries[0], call.inputs[0], call.name));
@@ -140,31 +170,31 @@ Status prepare_condition(Call& call) {
 
 Status set_scalars(const Call& call, ElementwiseArgs& args) {
   for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-    args.dtype[k + 1] = call.arrays[k] != nullptr ? dtype_of(*call.arrays[k]) : call.loop.compute;
+    args.dtype[k + 1] = call.arrays[k] != nullptr ? dtype_of(*call.arrays[k]) : call.types.compute;
     if (call.arrays[k] != nullptr) continue;
     args.scalar_mask = static_cast<std::uint8_t>(args.scalar_mask | (1u << (k + 1)));
-    DLBRIDGE_TRY(write_scalar(call.inputs[k].scalar, call.loop.compute, args.scalars[k + 1]));
+    DLBRIDGE_TRY(write_scalar(call.inputs[k].scalar, call.types.compute, args.scalars[k + 1]));
   }
   return {};
 }
 
-Status walk_outer(const Backend& backend, ElementwiseArgs& args, const LoopPlan& plan, int dim, const char* name) {
+Status walk_outer(const Backend& backend, ElementwiseArgs& args, const OuterLoop& outer, int dim, const char* name) {
   if (dim < 0) return kernel_status(backend, backend.elementwise(args), name);
-  for (std::int64_t i = 0; i < plan.outer_shape[dim]; ++i) {
-    DLBRIDGE_TRY(walk_outer(backend, args, plan, dim - 1, name));
+  for (std::int64_t i = 0; i < outer.shape[dim]; ++i) {
+    DLBRIDGE_TRY(walk_outer(backend, args, outer, dim - 1, name));
     for (int k = 0; k < args.operands; ++k)
-      if (args.data[k] != nullptr) args.data[k] = static_cast<char*>(args.data[k]) + plan.outer_strides[k][dim];
+      if (args.data[k] != nullptr) args.data[k] = static_cast<char*>(args.data[k]) + outer.strides[k][dim];
   }
   for (int k = 0; k < args.operands; ++k)
     if (args.data[k] != nullptr)
-      args.data[k] = static_cast<char*>(args.data[k]) - plan.outer_strides[k][dim] * plan.outer_shape[dim];
+      args.data[k] = static_cast<char*>(args.data[k]) - outer.strides[k][dim] * outer.shape[dim];
   return {};
 }
 
 Status launch(Call& call, const Tensor& out) {
   ElementwiseArgs args;
   args.op = call.op;
-  args.compute = call.loop.compute;
+  args.compute = call.types.compute;
   args.scalar_mask = 0;
   args.dtype[0] = dtype_of(out);
   DLBRIDGE_TRY(set_scalars(call, args));
@@ -172,8 +202,8 @@ Status launch(Call& call, const Tensor& out) {
   const Tensor* operands[kMaxOperands] = {&out};
   for (std::size_t k = 0; k < call.inputs.size(); ++k) operands[k + 1] = call.arrays[k];
   const std::span used(operands, call.inputs.size() + 1);
-  LoopPlan plan;
-  plan_loop(used, args, plan);
+  OuterLoop outer;
+  plan_loop(used, args, outer);
   const Backend* backend = nullptr;
   DLBRIDGE_TRY(backend_for(call.device, backend));
   cuda::DeviceGuard guard;
@@ -183,15 +213,17 @@ Status launch(Call& call, const Tensor& out) {
     for (const Tensor* t : used)
       if (t != nullptr) DLBRIDGE_TRY(acquire(*t, args.stream));
   }
-  if (plan.outer_ndim == 0) [[likely]] return kernel_status(*backend, backend->elementwise(args), call.name);
-  return walk_outer(*backend, args, plan, plan.outer_ndim - 1, call.name);
+  if (outer.ndim == 0) [[likely]]
+    return kernel_status(*backend, backend->elementwise(args), call.name);
+  return walk_outer(*backend, args, outer, outer.ndim - 1, call.name);
 }
 
 Status make_result(const Call& call, Dims shape, Tensor& result) {
   std::int8_t axes[kMaxDims];
   const std::span arrays(call.arrays, call.inputs.size());
-  if (memory_order(arrays, shape, axes)) [[likely]] return make_array(result, call.loop.result, shape, call.device);
-  return make_array_as(result, call.loop.result, shape, {axes, shape.size()}, call.device);
+  if (memory_order(arrays, shape, axes)) [[likely]]
+    return make_array(result, call.types.result, shape, call.device);
+  return make_array_as(result, call.types.result, shape, {axes, shape.size()}, call.device);
 }
 
 }  // namespace
@@ -199,28 +231,60 @@ Status make_result(const Call& call, Dims shape, Tensor& result) {
 DType result_type(std::span<const Input> inputs) noexcept {
   bool any = false;
   DType promoted = DType::kBool;
-  for (const Input& input : inputs) {
-    if (input.array == nullptr && !input.scalar.strong) continue;
-    const DType t = input.array != nullptr ? dtype_of(*input.array) : input.scalar.dtype;
-    promoted = any ? promote(promoted, t) : t;
-    any = true;
-  }
+  // Floats first: each integer then meets the float by itself, int8 and uint8 meet float16 in float16. By way of int16
+  // they would in float32.
+  const bool floats_first = inputs.size() > 2;
+  for (int pass = floats_first ? 0 : 1; pass < 2; ++pass)
+    for (const Input& input : inputs) {
+      if (is_weak(input)) continue;
+      const DType t = dtype_of_operand(input);
+      if (floats_first && contains(kInexactSet, t) != (pass == 0)) continue;
+      promoted = any ? promote(promoted, t) : t;
+      any = true;
+    }
   for (const Input& input : inputs)
-    if (input.array == nullptr && !input.scalar.strong) {
+    if (is_weak(input)) {
       promoted = any ? promote(promoted, input.scalar.kind) : default_dtype(input.scalar.kind);
       any = true;
     }
   return promoted;
 }
 
-bool can_cast_same_kind(DType from, DType to) noexcept { return kind_rank(from) <= kind_rank(to); }
-bool can_cast_safely(DType from, DType to) noexcept { return promote(from, to) == to; }
+bool can_cast(DType from, DType to, Casting casting) noexcept {
+  switch (casting) {
+    case Casting::kNo:
+    case Casting::kEquiv: return from == to;
+    case Casting::kSafe: return promote(from, to) == to;
+    case Casting::kSameKind: return kind_rank(from) <= kind_rank(to);
+    case Casting::kUnsafe: break;
+  }
+  return true;
+}
+
+bool can_cast(const Input& from, DType to, Casting casting) noexcept {
+  if (!is_weak(from)) return can_cast(dtype_of_operand(from), to, casting);
+  const DType natural = default_dtype(from.scalar.kind);
+  if (casting == Casting::kEquiv || (casting == Casting::kNo && is_bool(natural))) return natural == to;
+  return casting == Casting::kUnsafe || promote(to, from.scalar.kind) == to;
+}
+
+std::string_view name_of(Casting casting) noexcept {
+  constexpr std::string_view kNames[] = {"no", "equiv", "safe", "same_kind", "unsafe"};
+  return kNames[static_cast<std::size_t>(casting)];
+}
 
 Status elementwise(Op op, std::span<const Input> inputs, const ElementwiseOptions& options, Tensor& result) {
+  if (info(op).rule == TypeRule::kCompare && inputs.size() == 2) {
+    bool done = false;
+    DLBRIDGE_TRY(compare_beyond_loops(op, inputs, options, result, done));
+    if (done) [[unlikely]]
+      return {};
+  }
   Call call{op, inputs, options, options.name != nullptr ? options.name : info(op).name.data(), {}, {}, {}, {}};
   for (std::size_t k = 0; k < inputs.size(); ++k) call.arrays[k] = inputs[k].array;
   DLBRIDGE_TRY(find_device(call));
   DLBRIDGE_TRY(choose_loop(call));
+  DLBRIDGE_TRY(check_inputs(call));
   if (op == Op::kPower) DLBRIDGE_TRY(check_power(call));
   if (op == Op::kWhere) DLBRIDGE_TRY(prepare_condition(call));
   std::int64_t shape[kMaxDims];
@@ -240,10 +304,31 @@ Status assign(const Tensor& out, const Input& source, const char* name) {
   const ElementwiseOptions options{&out, nullptr, name};
   Call call{Op::kPositive, {&source, 1}, options, name, {dtype_of(out), dtype_of(out)}, {}, {}, {}};
   call.arrays[0] = source.array;
+  Tensor shorter;
+  if (source.array != nullptr && source.array->dl.ndim > out.dl.ndim) [[unlikely]]
+    DLBRIDGE_TRY(drop_leading_ones(call.arrays[0], out.dl.ndim, shorter));
   DLBRIDGE_TRY(find_device(call));
-  DLBRIDGE_TRY(check_out(call, source.array != nullptr ? shape_of(*source.array) : Dims{}));
+  DLBRIDGE_TRY(check_out(call, call.arrays[0] != nullptr ? shape_of(*call.arrays[0]) : Dims{}));
   DLBRIDGE_TRY(separate(call, out));
   return launch(call, out);
+}
+
+Status store(const Tensor& result, const Tensor& out, const char* name) {
+  if (!std::ranges::equal(shape_of(out), shape_of(result)))
+    return malformed(std::string(name) + ": the output has shape " + shape_text(shape_of(out)) + ", the result " +
+                     shape_text(shape_of(result)) + ". Give an output of that shape");
+  const ElementwiseOptions options{&out, nullptr, name};
+  const Input source{&result, {}};
+  Tensor unused;
+  return elementwise(Op::kPositive, {&source, 1}, options, unused);
+}
+
+Status comparable(const Tensor& x, Tensor& copy, const Tensor*& out) {
+  out = &x;
+  if (!is_bool(dtype_of(x))) return {};
+  const Input inputs[2] = {{&x, {}}, {nullptr, Scalar::of_bool(false)}};
+  out = &copy;
+  return elementwise(Op::kNotEqual, inputs, {}, copy);
 }
 
 Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) {
@@ -252,8 +337,7 @@ Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) 
   const Dims shape = shape_of(source);
   if (order == CopyOrder::kKeep && !memory_order({&input, 1}, shape, axes))
     DLBRIDGE_TRY(make_array_as(out, dtype, shape, {axes, shape.size()}, source.dl.device));
-  else
-    DLBRIDGE_TRY(make_array(out, dtype, shape, source.dl.device, order == CopyOrder::kF ? Order::kF : Order::kC));
+  else DLBRIDGE_TRY(make_array(out, dtype, shape, source.dl.device, order == CopyOrder::kF ? Order::kF : Order::kC));
   return assign(out, Input{&source, {}}, "copy");
 }
 

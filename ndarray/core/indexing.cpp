@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ndarray/core/kernel_call.h"
-#include "ndarray/core/loop.h"
+#include "ndarray/core/views.h"
 #include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
@@ -47,7 +47,7 @@ struct Selection {
   std::int64_t shape[kMaxDims], strides[kMaxDims];  // of the basic part, elements
   std::size_t ndim = 0;
   std::int64_t offset = 0;
-  std::size_t array_place = 0;    // where in the result the index dims go
+  std::size_t array_place = 0;  // where in the result the index dims go
   bool any_array = false;
   bool array_group_open = false, arrays_apart = false;
   struct Array {
@@ -63,8 +63,7 @@ struct Selection {
     any_array = array_group_open = true;
   }
   Status add_dim(std::int64_t extent, std::int64_t stride) {
-    if (ndim == static_cast<std::size_t>(kMaxDims))
-      return index_error("the result would have more than 64 dimensions");
+    if (ndim == static_cast<std::size_t>(kMaxDims)) return index_error("the result would have more than 64 dimensions");
     shape[ndim] = extent;
     strides[ndim++] = stride;
     return {};
@@ -89,7 +88,7 @@ Status take_array(const Tensor& x, const IndexItem& item, int axis, Selection& s
                        std::string(index.dtype().name) + ". Convert with astype('int64')");
   if (is_bool(dtype_of(index)))
     for (int k = 0; k < index.dl.ndim; ++k)
-      if (index.dl.shape[k] != x.dl.shape[axis + k])
+      if (index.dl.shape[k] != x.dl.shape[axis + k] && index.dl.shape[k] != 0)  // the Array API lets 0 stand for none
         return index_error("the bool index has shape " + shape_text(shape_of(index)) + ", the axes it selects from " +
                            shape_text({x.dl.shape + axis, static_cast<std::size_t>(index.dl.ndim)}));
   s.note_array_like();
@@ -188,8 +187,8 @@ Status prepare_indices(const Selection& s, Indices& out) {
 // The loop of a gather or scatter, before merging: result dims in C order, outermost first.
 struct IndexLoop {
   std::int64_t shape[kMaxDims];
-  std::int64_t base[kMaxDims];                       // bytes; 0 on index dims
-  std::int64_t index[kMaxIndexArrays][kMaxDims];     // bytes; 0 on the other dims
+  std::int64_t base[kMaxDims];                    // bytes; 0 on index dims
+  std::int64_t index[kMaxIndexArrays][kMaxDims];  // bytes; 0 on the other dims
   std::size_t ndim = 0;
 };
 
@@ -208,8 +207,7 @@ Status make_loop(const Tensor& x, const Selection& s, const Indices& indices, In
     loop.base[loop.ndim] = 0;
     for (std::size_t k = 0; k < indices.entries.size(); ++k) {
       const Tensor& t = *indices.entries[k].index;
-      const int own = d - (indices.ndim - t.dl.ndim);
-      loop.index[k][loop.ndim] = own < 0 || t.dl.shape[own] == 1 ? 0 : t.dl.strides[own] * t.itemsize();
+      loop.index[k][loop.ndim] = broadcast_stride(t, d, indices.ndim) * t.itemsize();
     }
     ++loop.ndim;
   }
@@ -217,29 +215,37 @@ Status make_loop(const Tensor& x, const Selection& s, const Indices& indices, In
   return {};
 }
 
-// Innermost first, merged. values: the dense or broadcast operand with the loop's shape.
-Status fill_args(const IndexLoop& loop, const Tensor& values, std::size_t arrays, IndexArgs& args) {
-  int n = 0;
-  for (std::size_t k = loop.ndim; k-- > 0;) {
-    if (loop.shape[k] == 1) continue;
-    const std::int64_t value_stride = values.dl.strides[k] * values.itemsize();
-    bool merges = n > 0 && loop.base[k] == args.base_strides[n - 1] * args.shape[n - 1] &&
-                  value_stride == args.value_strides[n - 1] * args.shape[n - 1];
-    for (std::size_t a = 0; a < arrays && merges; ++a)
-      merges = loop.index[a][k] == args.index_strides[a][n - 1] * args.shape[n - 1];
-    if (merges) {
-      args.shape[n - 1] *= loop.shape[k];
-      continue;
-    }
-    if (n == kLoopDims) return index_error("this advanced index needs more than 12 loop dimensions. Index in two steps");
-    args.shape[n] = loop.shape[k];
-    args.base_strides[n] = loop.base[k];
-    args.value_strides[n] = value_stride;
-    for (std::size_t a = 0; a < arrays; ++a) args.index_strides[a][n] = loop.index[a][k];
-    ++n;
-  }
-  args.ndim = n;
+// Innermost first, merged: `loop` is, too. values: the dense or broadcast operand with the loop's shape.
+Status fill_args(IndexLoop& loop, const Tensor& values, std::size_t arrays, IndexArgs& args) {
+  std::int64_t value[kMaxDims];
+  for (std::size_t k = 0; k < loop.ndim; ++k) value[k] = values.dl.strides[k] * values.itemsize();
+  std::int64_t* rows[2 + kMaxIndexArrays];
+  rows[0] = loop.base;
+  rows[1] = value;
+  for (std::size_t a = 0; a < arrays; ++a) rows[2 + a] = loop.index[a];
+  const auto count = static_cast<int>(2 + arrays), ndim = static_cast<int>(loop.ndim);
+  std::reverse(loop.shape, loop.shape + ndim);
+  for (int k = 0; k < count; ++k) std::reverse(rows[k], rows[k] + ndim);
+  args.ndim = merge_dims(loop.shape, ndim, rows, count);
+  if (args.ndim > kLoopDims)
+    return index_error("this advanced index needs more than 12 loop dimensions. Index in two steps");
+  std::copy_n(loop.shape, args.ndim, args.shape);
+  std::copy_n(loop.base, args.ndim, args.base_strides);
+  std::copy_n(value, args.ndim, args.value_strides);
+  for (std::size_t a = 0; a < arrays; ++a) std::copy_n(loop.index[a], args.ndim, args.index_strides[a]);
   args.size = values.size;
+  return {};
+}
+
+// Positions that lie in the array which is written to would change on the way.
+Status separate_indices(const Tensor& x, Indices& indices) {
+  for (Indices::Entry& entry : indices.entries) {
+    if (!may_overlap(*entry.index, x)) continue;
+    Tensor copy;
+    DLBRIDGE_TRY(copy_as(*entry.index, DType::kInt64, CopyOrder::kKeep, copy));
+    indices.owned.push_back(std::move(copy));
+    entry.index = &indices.owned.back();
+  }
   return {};
 }
 
@@ -249,18 +255,41 @@ struct IndexCall {
   IndexLoop loop;
 };
 
-Status plan(const Tensor& x, std::span<const IndexItem> items, IndexCall& call) {
+Status plan(const Tensor& x, std::span<const IndexItem> items, bool writes, IndexCall& call) {
   DLBRIDGE_TRY(select(x, items, call.selection));
   for (std::size_t k = 0; k < call.selection.array_count; ++k)
     if (!same_device(call.selection.arrays[k].index->dl.device, x.dl.device))
       return index_error("the index array is on " + device_name(call.selection.arrays[k].index->dl.device) +
                          ", the array on " + device_name(x.dl.device) + ". Move it there first");
   DLBRIDGE_TRY(prepare_indices(call.selection, call.indices));
+  if (writes) DLBRIDGE_TRY(separate_indices(x, call.indices));
   return make_loop(x, call.selection, call.indices, call.loop);
 }
 
-Status launch(const Tensor& x, const IndexCall& call, const Tensor& values, bool scatter, bool accumulate) {
-  if (values.size == 0) return {};
+Status check_positions(const Tensor& index, std::int64_t extent) {
+  Tensor dense;
+  DLBRIDGE_TRY(copy_as(index, DType::kInt64, CopyOrder::kC, dense));
+  const std::span positions(static_cast<const std::int64_t*>(dense.dl.data), static_cast<std::size_t>(dense.size));
+  if (std::ranges::all_of(positions, [&](std::int64_t i) { return i >= -extent && i < extent; })) return {};
+  return index_error("an index is out of bounds for an axis of size " + std::to_string(extent));
+}
+
+// Where nothing is selected, no kernel looks at the positions. Those on an axis without elements are out of bounds
+// whatever they are; others only the host can see.
+Status check_unread_positions(const Tensor& x, const Indices& indices) {
+  for (const auto& entry : indices.entries)
+    if (entry.index->size == 0) return {};
+  for (const auto& [index, axis] : indices.entries) {
+    if (axis < 0) continue;
+    const std::int64_t extent = x.dl.shape[axis];
+    if (extent == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
+    if (is_host(x.dl.device)) DLBRIDGE_TRY(check_positions(*index, extent));
+  }
+  return {};
+}
+
+Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatter, bool accumulate) {
+  if (values.size == 0) return check_unread_positions(x, call.indices);
   IndexArgs args;
   args.itemsize = static_cast<int>(x.itemsize());
   args.values = values.dl.data;
@@ -277,11 +306,11 @@ Status launch(const Tensor& x, const IndexCall& call, const Tensor& values, bool
     args.index[slot] = static_cast<const std::int64_t*>(index->dl.data);
     args.extent[slot] = x.dl.shape[axis];
     args.axis_stride[slot] = x.dl.strides[axis] * x.itemsize();
-    if (args.extent[slot] == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
   }
-  KernelCall kernel(x.dl.device);
-  DLBRIDGE_TRY(kernel.begin({&x, &values}));
-  for (const auto& entry : call.indices.entries) DLBRIDGE_TRY(kernel.use(*entry.index));
+  std::vector<const Tensor*> used{&x, &values};
+  for (const auto& entry : call.indices.entries) used.push_back(entry.index);
+  KernelCall kernel(x.dl.device, used);
+  DLBRIDGE_TRY(kernel.begin());
   args.stream = kernel.stream();
   args.workspace = kernel.workspace();
   args.unique = call.selection.array_count == 1 && is_bool(dtype_of(*call.selection.arrays[0].index));
@@ -302,12 +331,9 @@ bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Inp
 
 Status masked_fill(const Tensor& x, const Tensor& mask, const Input& value) {
   if (!same_device(mask.dl.device, x.dl.device)) return index_error("the mask is on another device than the array");
-  Input cast = value;
-  cast.scalar.strong = true;  // assignment casts, as NumPy's does
-  cast.scalar.dtype = dtype_of(x);
-  const Input inputs[3] = {{&mask, {}}, cast, {&x, {}}};
+  const Input inputs[3] = {{&mask, {}}, value, {&x, {}}};
   const DType dtype = dtype_of(x);
-  const ElementwiseOptions options{&x, &dtype, "x[mask] = value"};
+  const ElementwiseOptions options{&x, &dtype, "x[mask] = value", Casting::kUnsafe};
   Tensor unused;
   return elementwise(Op::kWhere, inputs, options, unused);
 }
@@ -326,7 +352,7 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
 
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
   IndexCall call;
-  DLBRIDGE_TRY(plan(x, items, call));
+  DLBRIDGE_TRY(plan(x, items, false, call));
   DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
   return launch(x, call, out, false, false);
 }
@@ -340,7 +366,7 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   }
   if (is_masked_fill(x, items, value, accumulate)) return masked_fill(x, *items[0].array, value);
   IndexCall call;
-  DLBRIDGE_TRY(plan(x, items, call));
+  DLBRIDGE_TRY(plan(x, items, true, call));
   Tensor scalar, cast, spread;
   const Tensor* source = value.array;
   if (source == nullptr) {
@@ -348,18 +374,15 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
     DLBRIDGE_TRY(assign(scalar, value, "x[key] = value"));
     source = &scalar;
   } else if (!same_device(source->dl.device, x.dl.device)) {
-    return malformed("the value is on " + device_name(source->dl.device) + ", the array on " + device_name(x.dl.device) +
-                     ". Move it there first");
+    return malformed("the value is on " + device_name(source->dl.device) + ", the array on " +
+                     device_name(x.dl.device) + ". Move it there first");
   } else if (dtype_of(*source) != dtype_of(x) || may_overlap(*source, x)) {
     DLBRIDGE_TRY(copy_as(*source, dtype_of(x), CopyOrder::kC, cast));
     source = &cast;
   }
-  Tensor squeezed;  // NumPy drops leading axes of extent 1 that the target has not
-  std::size_t drop = 0;
-  while (static_cast<std::size_t>(source->dl.ndim) - drop > call.loop.ndim && source->dl.shape[drop] == 1) ++drop;
-  const std::size_t n = static_cast<std::size_t>(source->dl.ndim) - drop;
-  DLBRIDGE_TRY(make_view(*source, {source->dl.shape + drop, n}, {source->dl.strides + drop, n}, 0, squeezed));
-  DLBRIDGE_TRY(broadcast_view(squeezed, {call.loop.shape, call.loop.ndim}, spread));
+  Tensor shorter;
+  DLBRIDGE_TRY(drop_leading_ones(source, static_cast<int>(call.loop.ndim), shorter));
+  DLBRIDGE_TRY(broadcast_view(*source, {call.loop.shape, call.loop.ndim}, spread));
   return launch(x, call, spread, true, accumulate);
 }
 
@@ -384,11 +407,12 @@ Status flat_nonzero(const Tensor& x, Tensor& positions) {
   Tensor all;
   const std::int64_t room[1] = {x.size};
   DLBRIDGE_TRY(make_array(all, DType::kInt64, room, x.dl.device));
-  KernelCall kernel(x.dl.device);
-  DLBRIDGE_TRY(kernel.begin({dense, &all}));
+  const Tensor* const arrays[] = {dense, &all};
+  KernelCall kernel(x.dl.device, arrays);
+  DLBRIDGE_TRY(kernel.begin());
   std::int64_t count = 0;
-  const NonzeroArgs args{dense->dl.data, x.size, static_cast<std::int64_t*>(all.dl.data), &count, kernel.workspace(),
-                         kernel.stream()};
+  const NonzeroArgs args{dense->dl.data,     x.size,         static_cast<std::int64_t*>(all.dl.data), &count,
+                         kernel.workspace(), kernel.stream()};
   DLBRIDGE_TRY(kernel.end(find_nonzero(kernel, args), "nonzero"));
   const std::int64_t shape[1] = {count}, strides[1] = {1};
   if (count >= x.size / 2) return make_view(all, shape, strides, 0, positions);

@@ -1,8 +1,7 @@
 // One call of a kernel on arrays, from the order of the arrays' uses to what came of it.
 #pragma once
 
-#include <array>
-#include <initializer_list>
+#include <span>
 
 #include "dlbridge/cuda_device.h"
 #include "ndarray/core/array.h"
@@ -10,18 +9,18 @@
 
 namespace dlbridge::nd {
 
-// begin(), the kernel, end(). The kernel's scratch memory is freed, in stream order, with the object.
+// begin(), the kernel, end(). The kernel may ask for scratch memory as often as it likes; it is freed, in stream order,
+// with the object.
 class KernelCall {
  public:
-  explicit KernelCall(DLDevice device) noexcept : device_(device) {}
+  // The arrays that the kernel reads and writes; they outlive the call, and so does the span.
+  KernelCall(DLDevice device, std::span<const Tensor* const> arrays) noexcept : device_(device), arrays_(arrays) {}
   KernelCall(const KernelCall&) = delete;
   KernelCall& operator=(const KernelCall&) = delete;
   ~KernelCall();
 
-  // Enters the device and acquires the arrays for the thread's stream. They outlive the call.
-  Status begin(std::initializer_list<const Tensor*> arrays);
-  // One more array.
-  Status use(const Tensor& array);
+  // Enters the device and acquires the arrays for the thread's stream.
+  Status begin();
 
   const Backend& backend() const noexcept { return *backend_; }
   StreamHandle stream() const noexcept { return stream_; }
@@ -35,15 +34,12 @@ class KernelCall {
  private:
   static void* allocate(void* self, std::size_t bytes) noexcept;
 
-  static constexpr std::size_t kMostArrays = kMaxIndexArrays + 2;
-  static constexpr std::size_t kMostPieces = 8;
   DLDevice device_;
   StreamHandle stream_ = 0;
   const Backend* backend_ = nullptr;
-  std::size_t array_count_ = 0, piece_count_ = 0;
-  std::array<const Tensor*, kMostArrays> arrays_;
-  std::array<Storage*, kMostPieces> pieces_;
-  Status failure_;  // behind a null pointer to scratch memory
+  std::span<const Tensor* const> arrays_;
+  Storage* pieces_ = nullptr;  // the latest piece of scratch memory, and by Storage::next those before it
+  Status failure_;             // behind a null pointer to scratch memory
   cuda::DeviceGuard guard_;
 };
 

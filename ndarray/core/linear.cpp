@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "dlbridge/validate.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
-#include "ndarray/core/loop.h"
+#include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
 
@@ -22,20 +23,20 @@ bool unit(std::int64_t extent, std::int64_t stride) noexcept { return extent <= 
 
 // One matrix axis must have stride 1 and the other a positive one that BLAS can say; the batch axes one stride.
 bool kernel_takes(const Tensor& x, std::int64_t& batch_stride) noexcept {
+  if (!is_aligned(x)) return false;
   const int n = x.dl.ndim;
   const std::int64_t rows = x.dl.shape[n - 2], columns = x.dl.shape[n - 1];
   const std::int64_t row = x.dl.strides[n - 2], column = x.dl.strides[n - 1];
   const bool row_major = unit(columns, column) && (rows <= 1 || row >= columns);
   const bool column_major = unit(rows, row) && (columns <= 1 || column >= rows);
   if (!row_major && !column_major) return false;
-  batch_stride = 0;
-  std::int64_t count = 1;
-  for (int k = n - 3; k >= 0; --k) {
-    if (x.dl.shape[k] == 1) continue;
-    if (count == 1) batch_stride = x.dl.strides[k];
-    else if (x.dl.strides[k] != batch_stride * count) return false;
-    count *= x.dl.shape[k];
-  }
+  std::int64_t shape[kMaxDims], strides[kMaxDims];
+  std::reverse_copy(x.dl.shape, x.dl.shape + n - 2, shape);
+  std::reverse_copy(x.dl.strides, x.dl.strides + n - 2, strides);
+  std::int64_t* const batch_rows[] = {strides};
+  const int batch_ndim = merge_dims(shape, n - 2, batch_rows, 1);
+  if (batch_ndim > 1) return false;
+  batch_stride = batch_ndim == 0 ? 0 : strides[0];
   return batch_stride >= 0;
 }
 
@@ -50,6 +51,12 @@ Status prepare_side(Side& side, Dims batch, DType dtype) {
   std::copy(batch.begin(), batch.end(), shape);
   std::copy_n(side.matrix.dl.shape + side.matrix.dl.ndim - 2, 2, shape + batch.size());
   DLBRIDGE_TRY(broadcast_view(side.matrix, {shape, batch.size() + 2}, side.spread));
+  if (is_bool(dtype)) {
+    const Tensor* bools = nullptr;
+    DLBRIDGE_TRY(comparable(side.spread, side.copy, bools));
+    side.spread = std::move(side.copy);
+    side.copy = Tensor();
+  }
   side.ready = &side.spread;
   if (dtype_of(side.spread) == dtype && kernel_takes(side.spread, side.batch_stride)) return {};
   DLBRIDGE_TRY(copy_as(side.spread, dtype, CopyOrder::kC, side.copy));
@@ -64,7 +71,10 @@ void matrix_strides(const Tensor& x, std::int64_t& row, std::int64_t& column) no
   const std::int64_t rows = x.dl.shape[n - 2], columns = x.dl.shape[n - 1];
   row = x.dl.strides[n - 2];
   column = x.dl.strides[n - 1];
-  if (columns <= 1 && rows <= 1) { row = column = 1; return; }
+  if (columns <= 1 && rows <= 1) {
+    row = column = 1;
+    return;
+  }
   if (rows <= 1) row = column == 1 ? columns : 1;
   else if (columns <= 1) column = row == 1 ? rows : 1;
 }
@@ -85,8 +95,9 @@ Status launch(const Side& a, const Side& b, DType dtype, std::int64_t batch, con
   args.c_batch = args.m * args.n;
   matrix_strides(*a.ready, args.a_row, args.a_column);
   matrix_strides(*b.ready, args.b_row, args.b_column);
-  KernelCall call(c.dl.device);
-  DLBRIDGE_TRY(call.begin({a.ready, b.ready, &c}));
+  const Tensor* const used[] = {a.ready, b.ready, &c};
+  KernelCall call(c.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
   return call.end(call.backend().matmul(args), "matmul");

@@ -1,12 +1,12 @@
 // NumPy 2's type promotion (NEP 50) as constexpr tables: https://numpy.org/doc/stable/reference/arrays.promotion.html
-// bfloat16, which NumPy has not, promotes by the same rule: to the smallest type that holds both.
+// bfloat16, which NumPy lacks, promotes by the same rule: to the smallest type that holds both.
 #pragma once
 
 #include <array>
 #include <cstddef>
 
 #include "dlbridge/dtype.h"
-#include "ndarray/core/ops.h"
+#include "ndarray/kernels/ops.h"
 
 namespace dlbridge::nd {
 
@@ -47,9 +47,6 @@ constexpr DType promote_floats(DType a, DType b) noexcept {
   return itemsize(a) > itemsize(b) ? a : b;
 }
 
-constexpr DType real_part(DType t) noexcept {
-  return t == DType::kComplex64 ? DType::kFloat32 : t == DType::kComplex128 ? DType::kFloat64 : t;
-}
 constexpr DType complex_of(DType real) noexcept {
   return real == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
 }
@@ -106,21 +103,21 @@ constexpr DType default_dtype(ScalarKind scalar) noexcept {
   return kDefaults[static_cast<std::size_t>(scalar)];
 }
 
-struct Loop {
+// The dtypes of an operation's kernel.
+struct KernelTypes {
   DType compute;
   DType result;
 };
 
 // What an operation computes in and returns for operands of the promoted dtype; false where it has no such loop.
-constexpr bool resolve(const OpInfo& op, DType promoted, Loop& out) noexcept {
+constexpr bool resolve(const OpInfo& op, DType promoted, KernelTypes& out) noexcept {
   DType compute = promoted;
   const bool integral = is_bool(promoted) || is_integer(promoted);
   if (op.rule == TypeRule::kFloat && integral) compute = detail::float_for_integer(promoted);
   if (op.rule == TypeRule::kTrueDivide && integral) compute = DType::kFloat64;
   if (!contains(op.dtypes, compute) && is_bool(compute)) compute = DType::kInt8;
   if (!contains(op.dtypes, compute)) return false;
-  const bool to_bool = op.rule == TypeRule::kCompare;
-  out = {compute, to_bool ? DType::kBool : op.rule == TypeRule::kReal ? detail::real_part(compute) : compute};
+  out = {compute, result_dtype(op.rule, compute)};
   return true;
 }
 

@@ -1,20 +1,19 @@
 #include "ndarray/core/reduction.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
+#include "dlbridge/validate.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
 
 namespace {
 
 bool is_arg(ReduceOp op) noexcept { return op == ReduceOp::kArgmax || op == ReduceOp::kArgmin; }
-bool has_identity(ReduceOp op) noexcept {
-  return !is_arg(op) && op != ReduceOp::kMax && op != ReduceOp::kMin;
-}
+bool has_identity(ReduceOp op) noexcept { return !is_arg(op) && op != ReduceOp::kMax && op != ReduceOp::kMin; }
 bool returns_real(ReduceOp op) noexcept {
   return op == ReduceOp::kVar || op == ReduceOp::kStd || (op >= ReduceOp::kNorm1 && op <= ReduceOp::kNormMinusInf);
 }
@@ -45,28 +44,30 @@ Dtypes choose_dtypes(ReduceOp op, DType in, std::optional<DType> asked) noexcept
   }
   DType base = asked.value_or(is_additive(op) ? widened(in) : in);
   if (is_averaging(op) && !is_float(base) && !is_complex(base)) base = DType::kFloat64;
-  return {accumulator_of(base), returns_real(op) ? detail::real_part(base) : base};
+  return {accumulator_of(base), returns_real(op) ? real_part(base) : base};
 }
 
-struct Dim {
-  std::int64_t extent, in, other;  // strides: of the input in bytes, and of the output or of the position
+// Dims to reduce, or to keep, merged; strides of the input in bytes, and of the output or of the position.
+struct DimList {
+  int ndim = 0;
+  std::int64_t size = 1;
+  std::int64_t shape[kMaxDims], in[kMaxDims], other[kMaxDims];
+
+  void add(std::int64_t extent, std::int64_t in_stride, std::int64_t other_stride) noexcept {
+    shape[ndim] = extent;
+    in[ndim] = in_stride;
+    other[ndim++] = other_stride;
+  }
+  void merge() noexcept {
+    if (ndim < 2) return;  // most reductions: nothing to sort or to join
+    std::int64_t* const rows[] = {in, other};
+    sort_dims(shape, ndim, rows, 2, 0);
+    ndim = merge_dims(shape, ndim, rows, 2);
+  }
 };
 
-int merge(Dim* dims, int count) {
-  std::sort(dims, dims + count, [](const Dim& a, const Dim& b) { return std::llabs(a.in) < std::llabs(b.in); });
-  int last = 0;
-  for (int d = 1; d < count; ++d) {
-    Dim& inner = dims[last];
-    if (dims[d].in == inner.in * inner.extent && dims[d].other == inner.other * inner.extent) inner.extent *= dims[d].extent;
-    else dims[++last] = dims[d];
-  }
-  return count == 0 ? 0 : last + 1;
-}
-
 struct Split {
-  int kept = 0, reduced = 0;
-  Dim kept_dims[kMaxDims], reduced_dims[kMaxDims];
-  std::int64_t kept_size = 1, reduced_size = 1;
+  DimList kept, reduced;
   const char* data;
 };
 
@@ -81,53 +82,49 @@ Split split_axes(ReduceOp op, const Tensor& x, AxisMask axes, const Tensor& out)
     std::int64_t stride = x.dl.strides[axis] * x.itemsize();
     if (((axes >> axis) & 1) == 0) {
       --kept_axis;
-      s.kept_size *= extent;
-      if (extent != 1) s.kept_dims[s.kept++] = {extent, stride, out.dl.strides[kept_axis] * out.itemsize()};
+      s.kept.size *= extent;
+      if (extent != 1) s.kept.add(extent, stride, out.dl.strides[kept_axis] * out.itemsize());
       continue;
     }
-    s.reduced_size *= extent;
+    s.reduced.size *= extent;
     if (extent != 1) {
       if (stride < 0 && !is_arg(op) && x.size != 0) {  // the order does not matter: walk it forwards
         s.data += stride * (extent - 1);
         stride = -stride;
       }
-      s.reduced_dims[s.reduced++] = {extent, stride, is_arg(op) ? position : 0};
+      s.reduced.add(extent, stride, is_arg(op) ? position : 0);
     }
     position *= extent;
   }
-  if (!is_arg(op))
-    for (int d = 0; d < s.reduced; ++d) s.reduced_dims[d].other = 0;
-  s.kept = merge(s.kept_dims, s.kept);
-  s.reduced = merge(s.reduced_dims, s.reduced);
+  s.kept.merge();
+  s.reduced.merge();
   return s;
 }
 
 void fill_args(const Split& s, ReduceArgs& args) {
-  args.kept_ndim = s.kept;
-  args.reduced_ndim = s.reduced;
-  args.kept_size = s.kept_size;
-  args.reduced_size = s.reduced_size;
+  args.kept_ndim = s.kept.ndim;
+  args.reduced_ndim = s.reduced.ndim;
+  args.kept_size = s.kept.size;
+  args.reduced_size = s.reduced.size;
   args.in = s.data;
-  for (int d = 0; d < s.kept; ++d) {
-    args.kept_shape[d] = s.kept_dims[d].extent;
-    args.kept_in_strides[d] = s.kept_dims[d].in;
-    args.kept_out_strides[d] = s.kept_dims[d].other;
-  }
-  for (int d = 0; d < s.reduced; ++d) {
-    args.reduced_shape[d] = s.reduced_dims[d].extent;
-    args.reduced_in_strides[d] = s.reduced_dims[d].in;
-    args.index_strides[d] = s.reduced_dims[d].other;
-  }
+  std::copy_n(s.kept.shape, s.kept.ndim, args.kept_shape);
+  // Where nothing is reduced nothing is read, and the address may be null: no kernel adds to it.
+  if (s.reduced.size == 0) std::fill_n(args.kept_in_strides, s.kept.ndim, 0);
+  else std::copy_n(s.kept.in, s.kept.ndim, args.kept_in_strides);
+  std::copy_n(s.kept.other, s.kept.ndim, args.kept_out_strides);
+  std::copy_n(s.reduced.shape, s.reduced.ndim, args.reduced_shape);
+  std::copy_n(s.reduced.in, s.reduced.ndim, args.reduced_in_strides);
+  std::copy_n(s.reduced.other, s.reduced.ndim, args.index_strides);
 }
 
 Status launch_reduce(ReduceOp op, const Tensor& x, AxisMask axes, Dtypes dtypes, double correction, const Tensor& out) {
   if (out.size == 0) return {};
   const Split s = split_axes(op, x, axes, out);
-  if (s.kept > kLoopDims || s.reduced > kLoopDims) {  // so many dims that do not merge: a dense copy has few
+  if (s.kept.ndim > kLoopDims || s.reduced.ndim > kLoopDims) {  // so many dims that do not merge: a dense copy has few
     Tensor dense;
     DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, dense));
     const Split again = split_axes(op, dense, axes, out);
-    if (again.kept > kLoopDims || again.reduced > kLoopDims)
+    if (again.kept.ndim > kLoopDims || again.reduced.ndim > kLoopDims)
       return malformed("reductions over more than 12 separate groups of axes are not supported. Reduce in two steps");
     return launch_reduce(op, dense, axes, dtypes, correction, out);
   }
@@ -139,8 +136,9 @@ Status launch_reduce(ReduceOp op, const Tensor& x, AxisMask axes, Dtypes dtypes,
   args.correction = correction;
   args.out = out.dl.data;
   fill_args(s, args);
-  KernelCall call(x.dl.device);
-  DLBRIDGE_TRY(call.begin({&x, &out}));
+  const Tensor* const used[] = {&x, &out};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
   const int code = call.backend().reduce(args);
@@ -154,9 +152,10 @@ Status launch_reduce(ReduceOp op, const Tensor& x, AxisMask axes, Dtypes dtypes,
 
 Status refuse_empty(ReduceOp op, const Tensor& x, AxisMask axes) {
   if (has_identity(op)) return {};
-  std::int64_t kept = 1, reduced = 1;
-  for (int axis = 0; axis < x.dl.ndim; ++axis) (((axes >> axis) & 1) != 0 ? reduced : kept) *= x.dl.shape[axis];
-  if (reduced != 0 || (kept == 0 && !is_arg(op))) return {};
+  std::int64_t reduced = 1;
+  for (int axis = 0; axis < x.dl.ndim; ++axis)
+    if (((axes >> axis) & 1) != 0) reduced *= x.dl.shape[axis];
+  if (reduced != 0) return {};
   return malformed(std::string(info(op).name) + " of an empty axis is undefined: the array has shape " +
                    shape_text(shape_of(x)) + ". Give an array with elements there");
 }
@@ -176,41 +175,73 @@ Shapes result_shapes(const Tensor& x, AxisMask axes, bool keepdims) {
   return s;
 }
 
+// The kept axes lie in the result as they do in the input, but for positions, which NumPy gives in C order.
+Status make_output(ReduceOp op, const Tensor& x, AxisMask axes, DType dtype, Dims kept, Tensor& out) {
+  if (kept.size() < 2 || is_arg(op) || is_c_contiguous(x)) return make_array(out, dtype, kept, x.dl.device);
+  std::int64_t strides[kMaxDims];
+  std::size_t n = 0;
+  for (int axis = 0; axis < x.dl.ndim; ++axis)
+    if (((axes >> axis) & 1) == 0) strides[n++] = x.dl.strides[axis];
+  Tensor view;
+  DLBRIDGE_TRY(make_view(x, kept, {strides, n}, 0, view));
+  const Tensor* const input = &view;
+  std::int8_t order[kMaxDims];
+  memory_order({&input, 1}, kept, order);
+  return make_array_as(out, dtype, kept, {order, n}, x.dl.device);
+}
+
+// No dtype that is asked for is ignored: what has one dtype of result takes that alone.
+Status check_dtype(ReduceOp op, std::optional<DType> asked) {
+  if (!asked) return {};
+  const std::string name(info(op).name), given(dlbridge::info(*asked).name);
+  const bool is_truth = op == ReduceOp::kAny || op == ReduceOp::kAll;
+  if ((is_truth && !is_bool(*asked)) || ((is_arg(op) || op == ReduceOp::kCountNonzero) && *asked != DType::kInt64))
+    return {ErrorCode::kWrongType, name + " returns " + (is_truth ? "bool" : "int64") + ", and dtype is " + given +
+                                       ". Convert its result: astype()"};
+  if (is_averaging(op) && !is_float(*asked) && !is_complex(*asked))
+    return {ErrorCode::kWrongType,
+            name + " is computed in floats, and dtype is " + given + ". Convert its result: astype()"};
+  return {};
+}
+
 }  // namespace
 
 Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& options, Tensor& result) {
+  DLBRIDGE_TRY(check_dtype(op, options.dtype));
+  // The sum of truth values as a truth value is whether any holds, their product whether all do.
+  if (is_additive(op) && options.dtype == DType::kBool) op = op == ReduceOp::kSum ? ReduceOp::kAny : ReduceOp::kAll;
   DLBRIDGE_TRY(refuse_empty(op, x, axes));
   const Dtypes dtypes = choose_dtypes(op, dtype_of(x), options.dtype);
   const Shapes shapes = result_shapes(x, axes, options.keepdims);
   const Dims kept(shapes.kept, shapes.kept_ndim), full(shapes.full, shapes.full_ndim);
   Tensor out;
-  DLBRIDGE_TRY(make_array(out, dtypes.out, kept, x.dl.device));
-  DLBRIDGE_TRY(launch_reduce(op, x, axes, dtypes, options.correction, out));
+  DLBRIDGE_TRY(make_output(op, x, axes, dtypes.out, kept, out));
+  Tensor bools;
+  const Tensor* elements = &x;
+  if (op == ReduceOp::kArgmax || op == ReduceOp::kArgmin) DLBRIDGE_TRY(comparable(x, bools, elements));
+  DLBRIDGE_TRY(launch_reduce(op, *elements, axes, dtypes, options.correction, out));
   if (options.out != nullptr) {
-    if (!std::ranges::equal(shape_of(*options.out), full))
-      return malformed("the output has shape " + shape_text(shape_of(*options.out)) + ", the result " + shape_text(full) +
-                       ". Give an output of that shape");
-    if (!can_cast_same_kind(dtypes.out, dtype_of(*options.out)))
-      return {ErrorCode::kWrongType, "cannot cast the result from " + std::string(dlbridge::info(dtypes.out).name) +
-                                         " to " + std::string(options.out->dtype().name) + " (same_kind)"};
     Tensor view;
     bool viewed = true;
     DLBRIDGE_TRY(reshape_view(out, full, Order::kC, view, viewed));
-    return assign(*options.out, Input{&view, {}}, info(op).name.data());
+    return store(view, *options.out, info(op).name.data());
   }
   if (!options.keepdims) {
     result = std::move(out);
     return {};
   }
   bool viewed = true;
-  return reshape_view(out, full, Order::kC, result, viewed);
+  DLBRIDGE_TRY(reshape_view(out, full, Order::kC, result, viewed));
+  result.flags = out.flags;  // it outlives what it is a view of
+  return {};
 }
 
 namespace {
 // Dense C order, as scans and sorts take it: the array itself, or a copy.
+// Dense, and aligned for kernels that read elements as such: views of packed records are neither.
 Status as_dense(const Tensor& x, Tensor& copy, const Tensor*& dense) {
   dense = &x;
-  if (is_c_contiguous(x)) return {};
+  if (is_c_contiguous(x) && is_aligned(x)) return {};
   DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
   dense = &copy;
   return {};
@@ -219,16 +250,32 @@ Status as_dense(const Tensor& x, Tensor& copy, const Tensor*& dense) {
 
 Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Tensor& result) {
   const DType out_dtype = dtype.value_or(widened(dtype_of(x)));
-  DLBRIDGE_TRY(make_array(result, out_dtype, shape_of(x), x.dl.device));
+  if (is_bool(out_dtype) && !is_bool(dtype_of(x))) {  // of the truth of each, not the truth of each sum
+    Tensor truths;
+    DLBRIDGE_TRY(copy_as(x, DType::kBool, CopyOrder::kKeep, truths));
+    return scan(op, truths, axis, dtype, result);
+  }
+  const Tensor* const input = &x;
+  std::int8_t order[kMaxDims];
+  memory_order({&input, 1}, shape_of(x), order);  // the result lies as the input does
+  const std::span axes(order, static_cast<std::size_t>(x.dl.ndim));
+  DLBRIDGE_TRY(make_array_as(result, out_dtype, shape_of(x), axes, x.dl.device));
   if (x.size == 0) return {};
   Tensor copy;
-  const Tensor* dense = nullptr;
-  DLBRIDGE_TRY(as_dense(x, copy, dense));
+  const Tensor* dense = &x;
+  if (!is_dense(x, axes)) {
+    DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kKeep, copy));
+    dense = &copy;
+  }
   ScanArgs args{op, dtype_of(x), out_dtype, 1, x.dl.shape[axis], 1, dense->dl.data, result.dl.data, {}, 0};
-  for (int k = 0; k < x.dl.ndim; ++k)
-    if (k != axis) (k < axis ? args.outer : args.inner) *= x.dl.shape[k];
-  KernelCall call(x.dl.device);
-  DLBRIDGE_TRY(call.begin({dense, &result}));
+  bool inside = true;
+  for (const std::int8_t k : axes) {
+    if (k == axis) inside = false;
+    else (inside ? args.inner : args.outer) *= x.dl.shape[k];
+  }
+  const Tensor* const used[] = {dense, &result};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
   return call.end(call.backend().scan(args), op == ScanOp::kSum ? "cumulative_sum" : "cumulative_prod");
@@ -256,8 +303,9 @@ Status launch_sort(const Tensor& rows, const SortOptions& options, Tensor* keys,
   args.keys_in = rows.dl.data;
   args.keys_out = keys == nullptr ? nullptr : keys->dl.data;
   args.indices = indices == nullptr ? nullptr : static_cast<std::int64_t*>(indices->dl.data);
-  KernelCall call(rows.dl.device);
-  DLBRIDGE_TRY(call.begin({&rows, keys != nullptr ? keys : indices}));
+  const Tensor* const used[] = {&rows, keys != nullptr ? keys : indices};
+  KernelCall call(rows.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
   return call.end(call.backend().sort(args), "sort");
@@ -267,8 +315,10 @@ Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool wa
   const int n = x.dl.ndim;
   std::int8_t axes[kMaxDims];
   move_axis_last(n, axis, false, axes);
-  Tensor moved, dense, made;
-  DLBRIDGE_TRY(transpose_view(x, {axes, static_cast<std::size_t>(n)}, moved));
+  Tensor bools, moved, dense, made;
+  const Tensor* elements = nullptr;
+  DLBRIDGE_TRY(comparable(x, bools, elements));
+  DLBRIDGE_TRY(transpose_view(*elements, {axes, static_cast<std::size_t>(n)}, moved));
   const Tensor* rows = &moved;
   if (!is_c_contiguous(moved)) {
     DLBRIDGE_TRY(copy_as(moved, dtype_of(x), CopyOrder::kC, dense));
@@ -278,9 +328,12 @@ Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool wa
   if (!in_place)
     DLBRIDGE_TRY(make_array(made, want_indices ? DType::kInt64 : dtype_of(x), shape_of(*rows), x.dl.device));
   Tensor& target = in_place ? dense : made;
-  if (x.size != 0) DLBRIDGE_TRY(launch_sort(*rows, options, want_indices ? nullptr : &target, want_indices ? &target : nullptr));
+  if (x.size != 0)
+    DLBRIDGE_TRY(launch_sort(*rows, options, want_indices ? nullptr : &target, want_indices ? &target : nullptr));
   move_axis_last(n, axis, true, axes);
-  return transpose_view(target, {axes, static_cast<std::size_t>(n)}, result);
+  DLBRIDGE_TRY(transpose_view(target, {axes, static_cast<std::size_t>(n)}, result));
+  result.flags = target.flags;  // it outlives what it is a view of
+  return {};
 }
 }  // namespace
 
@@ -296,12 +349,23 @@ Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tens
   if (values.size == 0) return {};
   Tensor sorted_copy, values_copy;
   const Tensor *dense_sorted = nullptr, *dense_values = nullptr;
-  DLBRIDGE_TRY(as_dense(sorted, sorted_copy, dense_sorted));
-  DLBRIDGE_TRY(as_dense(values, values_copy, dense_values));
-  SearchArgs args{dtype_of(values), right, dense_sorted->dl.data, sorted.size, dense_values->dl.data, values.size,
-                  static_cast<std::int64_t*>(result.dl.data), 0};
-  KernelCall call(values.dl.device);
-  DLBRIDGE_TRY(call.begin({dense_sorted, dense_values, &result}));
+  Tensor sorted_bools, values_bools;
+  const Tensor *sorted_elements = nullptr, *values_elements = nullptr;
+  DLBRIDGE_TRY(comparable(sorted, sorted_bools, sorted_elements));
+  DLBRIDGE_TRY(comparable(values, values_bools, values_elements));
+  DLBRIDGE_TRY(as_dense(*sorted_elements, sorted_copy, dense_sorted));
+  DLBRIDGE_TRY(as_dense(*values_elements, values_copy, dense_values));
+  SearchArgs args{dtype_of(values),
+                  right,
+                  dense_sorted->dl.data,
+                  sorted.size,
+                  dense_values->dl.data,
+                  values.size,
+                  static_cast<std::int64_t*>(result.dl.data),
+                  0};
+  const Tensor* const used[] = {dense_sorted, dense_values, &result};
+  KernelCall call(values.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   return call.end(call.backend().search(args), "searchsorted");
 }

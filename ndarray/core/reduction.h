@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "ndarray/core/array.h"
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 
@@ -13,9 +13,9 @@ using AxisMask = std::uint64_t;  // bit k: axis k is reduced
 
 struct ReduceOptions {
   bool keepdims = false;
-  std::optional<DType> dtype;      // of the accumulation and the result
-  double correction = 0;           // var, std
-  const Tensor* out = nullptr;     // takes the result (same_kind); `result` is left empty
+  std::optional<DType> dtype;   // of the accumulation and the result
+  double correction = 0;        // var, std
+  const Tensor* out = nullptr;  // takes the result (same_kind); `result` is left empty
 };
 
 // axes: all bits for the whole array. Arg reductions give the C-order position within the reduced axes, as int64.

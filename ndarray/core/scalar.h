@@ -4,21 +4,23 @@
 #include <cstdint>
 
 #include "dlbridge/errors.h"
-#include "ndarray/core/kernel_api.h"
 #include "ndarray/core/promotion.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 
 struct Scalar {
   ScalarKind kind = ScalarKind::kInt;
-  bool strong = false;         // a NumPy scalar: `dtype` takes part in promotion as an array's would
-  bool huge = false;           // an int past 64 bits: `re` is its value, rounded
-  bool above_int64 = false;    // an int of 2^63 to 2^64 - 1: `i` holds its bits
+  bool strong = false;       // a NumPy scalar: `dtype` takes part in promotion as an array's would
+  bool huge = false;         // an int past 64 bits: `re` is its value, rounded
+  bool above_int64 = false;  // an int of 2^63 to 2^64 - 1: `i` holds its bits
   DType dtype = DType::kInt64;
-  std::int64_t i = 0;          // bool and int
-  double re = 0, im = 0;       // float and complex; for an int its value, rounded
+  std::int64_t i = 0;     // bool and int
+  double re = 0, im = 0;  // float and complex; for an int its value, rounded
 
-  static Scalar of_bool(bool v) noexcept { return {ScalarKind::kBool, false, false, false, DType::kBool, v, double(v), 0}; }
+  static Scalar of_bool(bool v) noexcept {
+    return {ScalarKind::kBool, false, false, false, DType::kBool, v, double(v), 0};
+  }
   static Scalar of_int(std::int64_t v) noexcept {
     return {ScalarKind::kInt, false, false, false, DType::kInt64, v, static_cast<double>(v), 0};
   }
@@ -33,7 +35,9 @@ struct Scalar {
 // Whether an int scalar is a value of an integer dtype; true for any other pair.
 bool fits(const Scalar& scalar, DType dtype) noexcept;
 
-// The scalar in the memory format of `dtype`. Refuses a weak int that does not fit (OverflowError, NEP 50).
+// The scalar in the memory format of `dtype`. This is where all of the ndarray's scalars become elements: a Python
+// number as Python converts it, so that an int out of bounds is an OverflowError (NEP 50), for an integer dtype a NaN a
+// ValueError, and a complex number for a real one a TypeError; a NumPy scalar by a cast, as an array of it.
 Status write_scalar(const Scalar& scalar, DType dtype, ScalarValue& out);
 
 // The element at `data` (host memory) as a scalar.

@@ -2,20 +2,20 @@
 // in cuda/.
 #pragma once
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
-#define DLBRIDGE_ND_DECLARE_KERNELS              \
-  int elementwise(const ElementwiseArgs& args);  \
-  int reduce(const ReduceArgs& args);            \
-  int scan(const ScanArgs& args);                \
-  int sort(const SortArgs& args);                \
-  int gather(const IndexArgs& args);             \
-  int scatter(const IndexArgs& args);            \
-  int nonzero(const NonzeroArgs& args);          \
-  int search(const SearchArgs& args);            \
-  int range(const RangeArgs& args);              \
-  int random(const RandomArgs& args);            \
-  int matmul(const MatmulArgs& args);            \
+#define DLBRIDGE_ND_DECLARE_KERNELS             \
+  int elementwise(const ElementwiseArgs& args); \
+  int reduce(const ReduceArgs& args);           \
+  int scan(const ScanArgs& args);               \
+  int sort(const SortArgs& args);               \
+  int gather(const IndexArgs& args);            \
+  int scatter(const IndexArgs& args);           \
+  int nonzero(const NonzeroArgs& args);         \
+  int search(const SearchArgs& args);           \
+  int range(const RangeArgs& args);             \
+  int random(const RandomArgs& args);           \
+  int matmul(const MatmulArgs& args);           \
   const char* error_text(int code);
 
 namespace dlbridge::nd::host_kernels {

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "dlbridge/dtype.h"
-#include "ndarray/core/ops.h"
+#include "ndarray/kernels/ops.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
@@ -160,6 +160,15 @@ inline constexpr bool is_integer_v = std::is_integral_v<T> && !std::is_same_v<T,
 template <class T>
 inline constexpr bool is_float_v = std::is_floating_point_v<T> || is_half_v<T>;
 
+// An element of a bool array in memory. Others may have written any byte there, what is not 0 is true, and a C++ bool
+// holds nothing but 0 and 1: kernels read the byte.
+struct BoolByte {
+  std::uint8_t byte;
+  DLBRIDGE_ND_HD explicit operator std::uint8_t() const noexcept { return byte != 0; }
+};
+template <class T>
+using stored_t = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
+
 // The type that values of T are computed with.
 template <class T>
 using arith_t = std::conditional_t<is_half_v<T>, float, T>;
@@ -182,12 +191,9 @@ template <class To, class From>
 DLBRIDGE_ND_HD inline To truncate(From x) noexcept {
   if constexpr (std::is_same_v<To, std::uint64_t>)
     return x < From(0) ? static_cast<To>(static_cast<std::int64_t>(x)) : static_cast<To>(x);
-  else if constexpr (std::is_same_v<To, std::uint32_t>)
-    return static_cast<To>(static_cast<std::int64_t>(x));
-  else if constexpr (sizeof(To) < 4)
-    return static_cast<To>(static_cast<std::int32_t>(x));
-  else
-    return static_cast<To>(x);
+  else if constexpr (std::is_same_v<To, std::uint32_t>) return static_cast<To>(static_cast<std::int64_t>(x));
+  else if constexpr (sizeof(To) < 4) return static_cast<To>(static_cast<std::int32_t>(x));
+  else return static_cast<To>(x);
 }
 }  // namespace detail
 
@@ -197,25 +203,24 @@ template <class To, class From>
 DLBRIDGE_ND_HD inline To cast(From x) noexcept {
   if constexpr (std::is_same_v<To, From>) {
     return x;
+  } else if constexpr (std::is_same_v<From, BoolByte>) {
+    return cast<To>(x.byte != 0);
+  } else if constexpr (std::is_same_v<To, BoolByte>) {
+    return BoolByte{cast<std::uint8_t>(cast<bool>(x))};
   } else if constexpr (is_half_v<From>) {
     return cast<To>(to_float(x));
   } else if constexpr (std::is_same_v<To, float16>) {
     if constexpr (std::is_same_v<From, double> || std::is_same_v<From, complex<double>>)
       return to_float16(cast<double>(x));
-    else
-      return to_float16(cast<float>(x));
+    else return to_float16(cast<float>(x));
   } else if constexpr (std::is_same_v<To, bfloat16>) {
     return to_bfloat16(cast<float>(x));
   } else if constexpr (is_complex_v<To>) {
-    if constexpr (is_complex_v<From>)
-      return To(static_cast<real_t<To>>(x.real()), static_cast<real_t<To>>(x.imag()));
-    else
-      return To(static_cast<real_t<To>>(x), real_t<To>(0));
+    if constexpr (is_complex_v<From>) return To(static_cast<real_t<To>>(x.real()), static_cast<real_t<To>>(x.imag()));
+    else return To(static_cast<real_t<To>>(x), real_t<To>(0));
   } else if constexpr (is_complex_v<From>) {
-    if constexpr (std::is_same_v<To, bool>)
-      return x.real() != 0 || x.imag() != 0;
-    else
-      return cast<To>(x.real());
+    if constexpr (std::is_same_v<To, bool>) return x.real() != 0 || x.imag() != 0;
+    else return cast<To>(x.real());
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -227,10 +232,8 @@ DLBRIDGE_ND_HD inline To cast(From x) noexcept {
 
 template <class T>
 DLBRIDGE_ND_HD inline arith_t<T> load(const T* p) noexcept {
-  if constexpr (is_half_v<T>)
-    return to_float(*p);
-  else
-    return *p;
+  if constexpr (is_half_v<T>) return to_float(*p);
+  else return *p;
 }
 
 // X(DType, type) for every dtype that has arithmetic: what maps one to the other derives from this list.

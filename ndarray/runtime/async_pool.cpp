@@ -1,10 +1,12 @@
+#include "ndarray/runtime/async_pool.h"
+
 #include <limits>
 #include <string>
 
 #include "dlbridge/device_memory.h"
 #include "ndarray/runtime/lifetime.h"
-#include "ndarray/runtime/pool.h"
 #include "ndarray/runtime/streams.h"
+#include "ndarray/runtime/upstream.h"
 
 namespace dlbridge::nd {
 
@@ -29,7 +31,8 @@ Status create_pool(int device, CUmemoryPool& out) {
 Status open_to_peers(CUmemoryPool pool, int device) {
   for (int peer = 0; peer < cuda::device_count(); ++peer) {
     int can = 0;
-    if (peer == device || driver().device_can_access_peer(&can, peer, device) != cuda::kSuccess || can == 0) continue;
+    const auto ask = cuda::functions().device_can_access_peer;
+    if (peer == device || ask(&can, peer, device) != cuda::kSuccess || can == 0) continue;
     const MemAccess access{{kMemLocationDevice, peer}, kMemAccessReadWrite};
     DLBRIDGE_TRY(cuda::check(driver().mem_pool_set_access(pool, &access, 1), "cuMemPoolSetAccess"));
   }
@@ -47,10 +50,8 @@ Status AsyncPool::pool_of(int device, CUmemoryPool& out) {
   if (out != nullptr) return {};
   cuda::DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));
-  if (caches_)
-    DLBRIDGE_TRY(create_pool(device, out));
-  else
-    DLBRIDGE_TRY(cuda::check(driver().device_get_default_mem_pool(&out, device), "cuDeviceGetDefaultMemPool"));
+  if (caches_) DLBRIDGE_TRY(create_pool(device, out));
+  else DLBRIDGE_TRY(cuda::check(driver().device_get_default_mem_pool(&out, device), "cuDeviceGetDefaultMemPool"));
   DLBRIDGE_TRY(open_to_peers(out, device));
   slot.store(out, std::memory_order_release);
   return {};
@@ -89,7 +90,7 @@ Status AsyncPool::allocate(Storage& storage) {
   if (result == cuda::kOutOfMemoryResult) {
     std::size_t used = 0;
     if (!used_bytes(device, used).ok()) used = 0;
-    return {ErrorCode::kOutOfMemory, std::to_string(storage.bytes) + " bytes are not to be had on cuda:" +
+    return {ErrorCode::kOutOfMemory, std::to_string(storage.bytes) + " bytes are not available on cuda:" +
                                          std::to_string(device) + ": the driver's pool has " + std::to_string(used) +
                                          " bytes in use. Free arrays, here or in other libraries"};
   }
@@ -121,8 +122,7 @@ void AsyncPool::free_behind(int device, void* data, CUstream stream) noexcept {
   const auto address = reinterpret_cast<CUdeviceptr>(data);
   if (pools_[static_cast<std::size_t>(device)].load(std::memory_order_acquire) != nullptr)
     static_cast<void>(cuda::functions().mem_free_async(address, stream));
-  else
-    static_cast<void>(cuda::functions().mem_free(address));
+  else static_cast<void>(cuda::functions().mem_free(address));
 }
 
 void AsyncPool::release_late(int device) noexcept {

@@ -38,21 +38,29 @@ Status DevicePool::allocate(Storage& storage) {
 }
 
 void DevicePool::release(Storage& storage) noexcept {
-  if (life() == Life::kForked) [[unlikely]] return;  // another thread may have held the lock when the process forked
+  if (life() == Life::kForked) [[unlikely]]
+    return;  // another thread may have held the lock when the process forked
   Block& block = *static_cast<Block*>(storage.block);
   try {
-    const std::lock_guard lock(mutex_);
-    Arena* arena = last_;
-    if (arena == nullptr || arena->stream != storage.stream || open_captures() != 0 ||
-        block.arena->kind >= Arena::Kind::kGraph) [[unlikely]] {
-      const bool is_lasting = arena_of(storage.stream).kind != Arena::Kind::kForeign;
-      arena = &home_of(block, storage.stream, capture_on(storage.stream, is_lasting));
-      if (arena->kind == Arena::Kind::kForeign) note_release(*arena);
-    }
-    statistics_.used_bytes -= block.bytes;
-    put(block, *arena);
+    if (give_back(storage, block)) [[unlikely]]
+      free_all_blocks();
   } catch (...) {  // no memory for a new free list: the block stays taken
   }
+}
+
+// True where what is free has to go to the driver at once.
+bool DevicePool::give_back(const Storage& storage, Block& block) {
+  const std::lock_guard lock(mutex_);
+  Arena* arena = last_;
+  if (arena == nullptr || arena->stream != storage.stream || open_captures() != 0 ||
+      block.arena->kind >= Arena::Kind::kGraph) [[unlikely]] {
+    const bool is_lasting = arena_of(storage.stream).kind != Arena::Kind::kForeign;
+    arena = &home_of(block, storage.stream, capture_on(storage.stream, is_lasting));
+    if (arena->kind == Arena::Kind::kForeign) note_release(*arena);
+  }
+  statistics_.used_bytes -= block.bytes;
+  put(block, *arena);
+  return is_retired_;
 }
 
 // ---- a miss
@@ -213,17 +221,18 @@ Status DevicePool::make_room(const Request& request, Block*& out) {
 Status DevicePool::out_of_memory(std::size_t asked, bool over_limit) {
   const PoolStatistics now = statistics();
   const std::size_t most = limit();
-  std::string message = std::to_string(asked) + " bytes of " + info(kind_).name + " memory are not to be had on cuda:" +
-                        std::to_string(device_) + ": the pool has " + std::to_string(now.used_bytes) +
-                        " bytes in use and " + std::to_string(now.total_bytes - now.used_bytes) +
-                        " free in pieces that do not fit, limit " + (most != 0 ? std::to_string(most) : "none");
+  std::string message = std::to_string(asked) + " bytes of " + info(kind_).name +
+                        " memory are not available on cuda:" + std::to_string(device_) + ": the pool has " +
+                        std::to_string(now.used_bytes) + " bytes in use and " +
+                        std::to_string(now.total_bytes - now.used_bytes) + " free in pieces that do not fit, limit " +
+                        (most != 0 ? std::to_string(most) : "none");
   std::size_t free = 0;
   std::size_t total = 0;
   cuda::DeviceGuard guard;
   if (guard.enter(device_).ok() && driver().mem_get_info(&free, &total) == cuda::kSuccess)
     message += "; the device has " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
-  message += over_limit ? ". Free arrays, or raise the limit with set_limit()"
-                        : ". Free arrays, here or in other libraries";
+  message +=
+      over_limit ? ". Free arrays, or raise the limit with set_limit()" : ". Free arrays, here or in other libraries";
   return {ErrorCode::kOutOfMemory, std::move(message)};
 }
 
@@ -238,6 +247,14 @@ void DevicePool::free_all_blocks(std::optional<StreamHandle> stream) {
   }
   const Unlocked unlocked;
   for (void* segment : segments) free_upstream(kind_, device_, segment);
+}
+
+void DevicePool::retire() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_retired_ = true;
+  }
+  free_all_blocks();
 }
 
 PoolStatistics DevicePool::statistics() {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dlbridge/errors.h"
-#include "ndarray/core/storage.h"
-#include "ndarray/runtime/free_lists.h"
+#include "ndarray/runtime/pool_blocks.h"
+#include "ndarray/runtime/storage.h"
 #include "ndarray/runtime/upstream.h"
 
 namespace dlbridge::nd {
@@ -39,6 +39,8 @@ class DevicePool {
 
   // Gives the segments that are wholly free back to the driver: all, or those last used on one stream. Blocks.
   void free_all_blocks(std::optional<StreamHandle> stream = std::nullopt);
+  // The same from now on with each segment as soon as it is free: nobody is left to ask for the cache.
+  void retire();
   PoolStatistics statistics();
   void reset_peaks();
   std::size_t limit();                // of total_bytes; 0: none
@@ -76,6 +78,8 @@ class DevicePool {
   void detach_free_segments(std::optional<StreamHandle> stream, std::vector<void*>& out);
   void finish(Storage& storage, Block& block) noexcept;
 
+  bool give_back(const Storage& storage, Block& block);
+
   // Without it.
   std::optional<std::uint64_t> capture_on(StreamHandle stream, bool is_lasting) noexcept;
   Status allocate_slowly(Storage& storage, std::size_t bytes);
@@ -93,6 +97,7 @@ class DevicePool {
   BlockNodes nodes_;
   PoolStatistics statistics_;
   std::size_t limit_ = 0;
+  bool is_retired_ = false;
 };
 
 }  // namespace dlbridge::nd

@@ -1,6 +1,7 @@
 // The free lists of a DevicePool: who may take a block, and behind what. All with the pool's lock held.
 #include <memory>
 
+#include "dlbridge/cuda_events.h"
 #include "dlbridge/device_memory.h"
 #include "ndarray/runtime/device_pool.h"
 #include "ndarray/runtime/lifetime.h"
@@ -148,7 +149,7 @@ void DevicePool::note_release(Arena& arena) noexcept {
     CUevent event = cuda::detail::as_event(arena.event);
     noted = guard.enter(device_).ok() && cuda::relay_stream(device_, relay).ok() &&
             cuda::order(relay, Ordering::on_stream(arena.stream), device_).ok() &&
-            (event != nullptr || take_event(device_, event).ok());
+            (event != nullptr || cuda::detail::take_event(device_, event).ok());
     if (event != nullptr) arena.event = reinterpret_cast<std::uintptr_t>(event);
     noted = noted && cuda::functions().event_record(event, cuda::detail::as_stream(relay)) == cuda::kSuccess;
   } catch (...) {

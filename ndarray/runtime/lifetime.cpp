@@ -21,7 +21,8 @@ void mark_child() noexcept { life.store(Life::kForked, std::memory_order_relaxed
 }  // namespace detail
 
 Status require_runtime() {
-  if (life() == Life::kForked) [[unlikely]] return detail::forked_child();
+  if (life() == Life::kForked) [[unlikely]]
+    return detail::forked_child();
   DLBRIDGE_TRY(cuda::require_driver());
   static const int watching = ::pthread_atfork(nullptr, nullptr, detail::mark_child);
   static_cast<void>(watching);  // it fails for want of memory only; then the driver's own error says the same later

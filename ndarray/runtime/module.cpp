@@ -41,7 +41,8 @@ Loaded& loaded() {
   if (result == 209)  // CUDA_ERROR_NO_BINARY_FOR_GPU
     message += ". The code was compiled for another GPU architecture than this device has: give PTX, or code for it";
   if (result == 218 || result == 222)  // INVALID_PTX, UNSUPPORTED_PTX_VERSION
-    message += ". PTX of a newer CUDA than the driver's cannot be compiled: update the driver, or use an older compiler";
+    message +=
+        ". PTX of a newer CUDA than the driver's cannot be compiled: update the driver, or use an older compiler";
   return {plain.code(), std::move(message)};
 }
 
@@ -75,17 +76,17 @@ struct LimitsSlot {
 
 Status read_limits(int device, LaunchLimits& out) {
   const std::pair<int, int*> wanted[] = {
-      {1, &out.max_threads},   {2, &out.max_block[0]}, {3, &out.max_block[1]}, {4, &out.max_block[2]},
-      {5, &out.max_grid[0]},   {6, &out.max_grid[1]},  {7, &out.max_grid[2]},  {8, &out.shared},
+      {1, &out.max_threads},   {2, &out.max_block[0]},     {3, &out.max_block[1]}, {4, &out.max_block[2]},
+      {5, &out.max_grid[0]},   {6, &out.max_grid[1]},      {7, &out.max_grid[2]},  {8, &out.shared},
       {97, &out.shared_optin}, {16, &out.multiprocessors},
   };
   for (const auto& [attribute, value] : wanted)
     DLBRIDGE_TRY(check(cuda::functions().device_get_attribute(value, attribute, device), "cuDeviceGetAttribute"));
   int major = 0, minor = 0;
-  DLBRIDGE_TRY(check(cuda::functions().device_get_attribute(&major, kAttributeComputeMajor, device),
-                     "cuDeviceGetAttribute"));
-  DLBRIDGE_TRY(check(cuda::functions().device_get_attribute(&minor, kAttributeComputeMinor, device),
-                     "cuDeviceGetAttribute"));
+  DLBRIDGE_TRY(
+      check(cuda::functions().device_get_attribute(&major, kAttributeComputeMajor, device), "cuDeviceGetAttribute"));
+  DLBRIDGE_TRY(
+      check(cuda::functions().device_get_attribute(&minor, kAttributeComputeMinor, device), "cuDeviceGetAttribute"));
   out.compute_capability = 10 * major + minor;
   return {};
 }
@@ -126,7 +127,8 @@ Status load_module(int device, const std::string& image, CUmodule& out) {
   int options[] = {kJitErrorLogBuffer, kJitErrorLogBufferSizeBytes};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   const CUresult result = driver().module_load_data_ex(&out, image.data(), 2, options, values);
-  if (result != kSuccess) [[unlikely]] return load_failure(result, log.c_str());
+  if (result != kSuccess) [[unlikely]]
+    return load_failure(result, log.c_str());
   loaded().modules.emplace(std::move(key), out);
   return {};
 }
@@ -219,22 +221,25 @@ Status check_launch(const Function& f, const LaunchLimits& limits, const Dim3& g
     return malformed("the block has " + std::to_string(total) + " threads (" + std::to_string(block.x) + ", " +
                      std::to_string(block.y) + ", " + std::to_string(block.z) + "), and this kernel allows " +
                      std::to_string(f.max_threads) + " at most (it takes " + std::to_string(f.registers) +
-                     " registers a thread). Use a smaller block");
+                     " registers per thread). Use a smaller block");
   if (dynamic_shared > static_cast<unsigned>(f.max_dynamic_shared)) [[unlikely]]
     return malformed("shared_mem is " + std::to_string(dynamic_shared) + " bytes, and this kernel may have " +
-                     std::to_string(f.max_dynamic_shared) + ". Set kernel.max_dynamic_shared_size_bytes first; the "
-                     "device allows " + std::to_string(limits.shared_optin - f.static_shared));
+                     std::to_string(f.max_dynamic_shared) +
+                     ". Set kernel.max_dynamic_shared_size_bytes first; the "
+                     "device allows " +
+                     std::to_string(limits.shared_optin - f.static_shared));
   return {};
 }
 
 Status launch(const Function& f, const Dim3& grid, const Dim3& block, unsigned dynamic_shared, cuda::CUstream stream,
               void** parameters, bool cooperative) {
-  const CUresult result =
-      cooperative ? driver().launch_cooperative_kernel(f.handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                       dynamic_shared, stream, parameters)
-                  : driver().launch_kernel(f.handle, grid.x, grid.y, grid.z, block.x, block.y, block.z, dynamic_shared,
-                                           stream, parameters, nullptr);
-  if (result == kSuccess) [[likely]] return {};
+  const CUresult result = cooperative
+                              ? driver().launch_cooperative_kernel(f.handle, grid.x, grid.y, grid.z, block.x, block.y,
+                                                                   block.z, dynamic_shared, stream, parameters)
+                              : driver().launch_kernel(f.handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                       dynamic_shared, stream, parameters, nullptr);
+  if (result == kSuccess) [[likely]]
+    return {};
   return explain_launch(result, f, block, dynamic_shared);
 }
 

@@ -43,10 +43,10 @@ inline constexpr int kFunctionMaxDynamicShared = 8;
 struct Function {
   CUfunction handle = nullptr;
   int device = -1;
-  int max_threads = 0;          // a block
-  int registers = 0;            // a thread
-  int static_shared = 0;        // bytes
-  int max_dynamic_shared = 0;   // bytes
+  int max_threads = 0;            // a block
+  int registers = 0;              // a thread
+  int static_shared = 0;          // bytes
+  int max_dynamic_shared = 0;     // bytes
   bool parameters_known = false;  // the driver tells them since CUDA 12.4
   std::vector<std::uint32_t> parameter_bytes;
 };

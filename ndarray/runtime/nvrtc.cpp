@@ -21,21 +21,21 @@ constexpr Result kInvalidOption = 5;
 constexpr Result kCompilation = 6;
 constexpr Result kNameExpressionNotValid = 10;
 
-#define DLBRIDGE_NVRTC_FUNCTIONS(X)                                                                         \
-  X(version, "nvrtcVersion", (int*, int*))                                                                  \
-  X(get_num_supported_archs, "nvrtcGetNumSupportedArchs", (int*))                                           \
-  X(get_supported_archs, "nvrtcGetSupportedArchs", (int*))                                                  \
-  X(create_program, "nvrtcCreateProgram",                                                                   \
-    (Program*, const char*, const char*, int, const char* const*, const char* const*))                      \
-  X(destroy_program, "nvrtcDestroyProgram", (Program*))                                                     \
-  X(compile_program, "nvrtcCompileProgram", (Program, int, const char* const*))                             \
-  X(get_program_log_size, "nvrtcGetProgramLogSize", (Program, std::size_t*))                                \
-  X(get_program_log, "nvrtcGetProgramLog", (Program, char*))                                                \
-  X(get_cubin_size, "nvrtcGetCUBINSize", (Program, std::size_t*))                                           \
-  X(get_cubin, "nvrtcGetCUBIN", (Program, char*))                                                           \
-  X(get_ptx_size, "nvrtcGetPTXSize", (Program, std::size_t*))                                               \
-  X(get_ptx, "nvrtcGetPTX", (Program, char*))                                                               \
-  X(add_name_expression, "nvrtcAddNameExpression", (Program, const char*))                                  \
+#define DLBRIDGE_NVRTC_FUNCTIONS(X)                                                    \
+  X(version, "nvrtcVersion", (int*, int*))                                             \
+  X(get_num_supported_archs, "nvrtcGetNumSupportedArchs", (int*))                      \
+  X(get_supported_archs, "nvrtcGetSupportedArchs", (int*))                             \
+  X(create_program, "nvrtcCreateProgram",                                              \
+    (Program*, const char*, const char*, int, const char* const*, const char* const*)) \
+  X(destroy_program, "nvrtcDestroyProgram", (Program*))                                \
+  X(compile_program, "nvrtcCompileProgram", (Program, int, const char* const*))        \
+  X(get_program_log_size, "nvrtcGetProgramLogSize", (Program, std::size_t*))           \
+  X(get_program_log, "nvrtcGetProgramLog", (Program, char*))                           \
+  X(get_cubin_size, "nvrtcGetCUBINSize", (Program, std::size_t*))                      \
+  X(get_cubin, "nvrtcGetCUBIN", (Program, char*))                                      \
+  X(get_ptx_size, "nvrtcGetPTXSize", (Program, std::size_t*))                          \
+  X(get_ptx, "nvrtcGetPTX", (Program, char*))                                          \
+  X(add_name_expression, "nvrtcAddNameExpression", (Program, const char*))             \
   X(get_lowered_name, "nvrtcGetLoweredName", (Program, const char*, const char**))
 
 struct Functions {
@@ -54,13 +54,12 @@ std::mutex open_mutex;
 const Library* opened = nullptr;  // guarded by open_mutex until it is set; then constant
 
 std::string resolve(void* handle, Functions& fn) {
-#define DLBRIDGE_NVRTC_RESOLVE(member, symbol, parameters)                       \
-  fn.member = reinterpret_cast<decltype(fn.member)>(::dlsym(handle, symbol));    \
+#define DLBRIDGE_NVRTC_RESOLVE(member, symbol, parameters)                    \
+  fn.member = reinterpret_cast<decltype(fn.member)>(::dlsym(handle, symbol)); \
   if (fn.member == nullptr) return "it has no " symbol ": NVRTC of CUDA 11.2 or newer is needed";
   DLBRIDGE_NVRTC_FUNCTIONS(DLBRIDGE_NVRTC_RESOLVE)
 #undef DLBRIDGE_NVRTC_RESOLVE
-  fn.get_error_string =
-      reinterpret_cast<decltype(fn.get_error_string)>(::dlsym(handle, "nvrtcGetErrorString"));
+  fn.get_error_string = reinterpret_cast<decltype(fn.get_error_string)>(::dlsym(handle, "nvrtcGetErrorString"));
   return {};
 }
 
@@ -126,8 +125,7 @@ class Compilation {
   Status run(const Request& request, Output& out) {
     std::vector<const char*> options;
     for (const std::string& option : request.options) options.push_back(option.c_str());
-    const Result result =
-        opened->fn.compile_program(program_, static_cast<int>(options.size()), options.data());
+    const Result result = opened->fn.compile_program(program_, static_cast<int>(options.size()), options.data());
     DLBRIDGE_TRY(read(opened->fn.get_program_log_size, opened->fn.get_program_log, "nvrtcGetProgramLog", out.log));
     while (!out.log.empty() && (out.log.back() == '\0' || out.log.back() == '\n')) out.log.pop_back();
     if (result == kInvalidOption || result == kInvalidInput)
@@ -145,9 +143,8 @@ class Compilation {
       DLBRIDGE_TRY(check(opened->fn.get_lowered_name(program_, expression.c_str(), &lowered), "nvrtcGetLoweredName"));
       out.lowered_names.emplace_back(lowered);
     }
-    return request.machine_code
-               ? read(opened->fn.get_cubin_size, opened->fn.get_cubin, "nvrtcGetCUBIN", out.image)
-               : read(opened->fn.get_ptx_size, opened->fn.get_ptx, "nvrtcGetPTX", out.image);
+    return request.machine_code ? read(opened->fn.get_cubin_size, opened->fn.get_cubin, "nvrtcGetCUBIN", out.image)
+                                : read(opened->fn.get_ptx_size, opened->fn.get_ptx, "nvrtcGetPTX", out.image);
   }
 
  private:
@@ -182,10 +179,11 @@ Status open(const std::vector<std::string>& candidates, int newest_major, const 
     out = &opened->info;
     return {};
   }
-  return {ErrorCode::kCuda,
-          "no usable NVRTC (the CUDA C++ compiler as a library) was found. Install the wheel with `pip install "
-          "nvidia-cuda-nvrtc` (of the driver's major CUDA version), or set DLBRIDGE_NVRTC to the path of a libnvrtc.so." +
-              (reasons.empty() ? std::string() : " Tried:" + reasons)};
+  return {
+      ErrorCode::kCuda,
+      "no usable NVRTC (the CUDA C++ compiler as a library) was found. Install the wheel with `pip install "
+      "nvidia-cuda-nvrtc` (of the driver's major CUDA version), or set DLBRIDGE_NVRTC to the path of a libnvrtc.so." +
+          (reasons.empty() ? std::string() : " Tried:" + reasons)};
 }
 
 Status compile(const Request& request, Output& out) {

@@ -30,15 +30,15 @@ struct Request {
   std::string source;
   std::string name;  // for messages: what stands before the line number
   std::vector<std::string> options;
-  std::vector<std::string> name_expressions;  // templates to instantiate
+  std::vector<std::string> name_expressions;                 // templates to instantiate
   std::vector<std::pair<std::string, std::string>> headers;  // name as included, text
-  bool machine_code = true;  // a cubin; false: PTX
+  bool machine_code = true;                                  // a cubin; false: PTX
 };
 
 struct Output {
-  bool succeeded = false;    // false: the log says what is wrong with the source
+  bool succeeded = false;  // false: the log says what is wrong with the source
   std::string log;
-  std::string image;         // cubin, or PTX with its terminating zero
+  std::string image;                       // cubin, or PTX with its terminating zero
   std::vector<std::string> lowered_names;  // one a name expression
 };
 

@@ -28,7 +28,7 @@ constexpr std::size_t kLeastChunk = std::size_t{1} << 20;
 
 struct Buffer {
   std::byte* data = nullptr;
-  CUevent done = nullptr;  // the bus has finished with it
+  CUevent done = nullptr;       // the bus has finished with it
   std::byte* target = nullptr;  // to the host: where it is to be emptied
   std::size_t bytes = 0;
 };
@@ -62,15 +62,17 @@ struct DeviceLanes {
 };
 
 [[gnu::cold]] Status out_of_page_locked() {
-  return {ErrorCode::kOutOfMemory, std::to_string(kChunk) + " bytes of page-locked host memory are not to be had, and "
-                                       "large copies go through it. Free page-locked memory, here or in other processes"};
+  return {ErrorCode::kOutOfMemory,
+          std::to_string(kChunk) + " bytes of page-locked host memory are not available, and "
+                                   "large copies go through it. Free page-locked memory, here or in other processes"};
 }
 
 Status make_buffer(Buffer& buffer) {
   void* data = nullptr;
   if (buffer.data == nullptr) {
     const CUresult result = driver().mem_host_alloc(&data, kChunk, kHostAllocPortable);
-    if (result == cuda::kOutOfMemoryResult) [[unlikely]] return out_of_page_locked();
+    if (result == cuda::kOutOfMemoryResult) [[unlikely]]
+      return out_of_page_locked();
     DLBRIDGE_TRY(cuda::check(result, "cuMemHostAlloc"));
     buffer.data = static_cast<std::byte*>(data);
   }
@@ -220,10 +222,10 @@ Status copy_staged(Direction direction, void* dst, const void* src, std::size_t 
   const cuda::Functions& fn = cuda::functions();
   DLBRIDGE_TRY(cuda::check(fn.event_record(own.begin, cuda::detail::as_stream(stream)), "cuEventRecord"));
   for (Lane& lane : own.lanes)
-    DLBRIDGE_TRY(cuda::check(fn.stream_wait_event(cuda::detail::as_stream(lane.stream), own.begin, 0),
-                             "cuStreamWaitEvent"));
-  Job job{direction, static_cast<std::byte*>(dst), static_cast<const std::byte*>(src), bytes, device,
-          chunk_for(bytes), {}};
+    DLBRIDGE_TRY(
+        cuda::check(fn.stream_wait_event(cuda::detail::as_stream(lane.stream), own.begin, 0), "cuStreamWaitEvent"));
+  Job job{direction, static_cast<std::byte*>(dst), static_cast<const std::byte*>(src), bytes, device, chunk_for(bytes),
+          {}};
   Status status = cuda::check(all.crew.run(job, own.lanes),
                               direction == Direction::kToDevice ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
   // Also after a failure: what other lanes have queued still writes.

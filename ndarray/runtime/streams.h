@@ -1,4 +1,4 @@
-// Streams and events of the runtime's own, peer access, and what a graph capture means to memory.
+// Streams of the runtime's own, and what a graph capture means to memory.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,5 @@ std::optional<std::uint64_t> capture_of(StreamHandle stream) noexcept;
 int open_captures() noexcept;
 Status begin_capture(StreamHandle stream, int mode);
 Status end_capture(StreamHandle stream, CUgraph& out);
-
-// Lets `device` reach the memory of `peer`. ErrorCode::kMalformed where the hardware has no way. Cheap once it is done.
-Status ensure_peer(int device, int peer);
-
-// CUDA events, reused: recording one anew is safe once nobody waits for the old record.
-Status take_event(int device, CUevent& out);
-void give_event(int device, CUevent event) noexcept;
 
 }  // namespace dlbridge::nd

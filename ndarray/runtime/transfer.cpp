@@ -20,8 +20,7 @@ Status queue(Direction direction, void* dst, const void* src, std::size_t bytes,
   if (direction == Direction::kToDevice)
     return cuda::check(fn.memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst), src, bytes, stream),
                        "cuMemcpyHtoDAsync");
-  return cuda::check(fn.memcpy_dtoh_async(dst, reinterpret_cast<CUdeviceptr>(src), bytes, stream),
-                     "cuMemcpyDtoHAsync");
+  return cuda::check(fn.memcpy_dtoh_async(dst, reinterpret_cast<CUdeviceptr>(src), bytes, stream), "cuMemcpyDtoHAsync");
 }
 
 Status copy(Direction direction, void* dst, const void* src, std::size_t bytes, int device, StreamHandle stream,
@@ -56,28 +55,6 @@ Status copy_to_device(void* dst, const void* src, std::size_t bytes, int device,
 
 Status copy_to_host(void* dst, const void* src, std::size_t bytes, int device, StreamHandle stream, bool blocking) {
   return copy(Direction::kToHost, dst, src, bytes, device, stream, blocking);
-}
-
-Status copy_between_devices(void* dst, int dst_device, const void* src, int src_device, std::size_t bytes,
-                            StreamHandle stream) {
-  if (bytes == 0) return {};
-  DLBRIDGE_TRY(require_runtime());
-  const auto to = reinterpret_cast<CUdeviceptr>(dst);
-  const auto from = reinterpret_cast<CUdeviceptr>(src);
-  CUcontext dst_context = nullptr;
-  CUcontext src_context = nullptr;
-  DLBRIDGE_TRY(cuda::primary_context(dst_device, dst_context));
-  DLBRIDGE_TRY(cuda::primary_context(src_device, src_context));
-  cuda::DeviceGuard guard;
-  DLBRIDGE_TRY(guard.enter_context(dst_context));
-  const CUstream queue_on = cuda::detail::as_stream(stream);
-  if (dst_device == src_device)
-    return cuda::check(cuda::functions().memcpy_dtod_async(to, from, bytes, queue_on), "cuMemcpyDtoDAsync");
-  int can = 0;
-  if (driver().device_can_access_peer(&can, dst_device, src_device) == cuda::kSuccess && can != 0)
-    DLBRIDGE_TRY(ensure_peer(dst_device, src_device));
-  return cuda::check(cuda::functions().memcpy_peer_async(to, dst_context, from, src_context, bytes, queue_on),
-                     "cuMemcpyPeerAsync");
 }
 
 }  // namespace dlbridge::nd

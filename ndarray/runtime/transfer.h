@@ -18,11 +18,6 @@ namespace dlbridge::nd {
 Status copy_to_device(void* dst, const void* src, std::size_t bytes, int device, StreamHandle stream, bool blocking);
 Status copy_to_host(void* dst, const void* src, std::size_t bytes, int device, StreamHandle stream, bool blocking);
 
-// Between two devices, or within one, on `stream` of the device that receives. The streams of both are the caller's to
-// order. Needs no peer access; with it the bytes do not pass through the host.
-Status copy_between_devices(void* dst, int dst_device, const void* src, int src_device, std::size_t bytes,
-                            StreamHandle stream);
-
 // True for page-locked (or managed) memory: asks the driver.
 bool is_pinned(const void* host) noexcept;
 

@@ -6,15 +6,15 @@
 namespace dlbridge::array_interface {
 
 struct ArrayStruct {
-  int two;             // the integer 2: a check that this is the struct
+  int two;  // the integer 2: a check that this is the struct
   int nd;
   char typekind;
   int itemsize;
-  int flags;           // kStruct…
+  int flags;  // kStruct…
   Py_ssize_t* shape;
   Py_ssize_t* strides;  // bytes
   void* data;
-  PyObject* descr;     // only valid with kStructHasDescr
+  PyObject* descr;  // only valid with kStructHasDescr
 };
 
 inline constexpr int kStructC = 0x1;

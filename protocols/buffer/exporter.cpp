@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "dlbridge/layout.h"
@@ -33,13 +34,18 @@ Status check_request(const Tensor& tensor, int flags) {
   return {};
 }
 
-// Byte strides: the descriptor's own where an item is one byte, else an array that release_buffer() frees.
+// Byte strides: the descriptor's own where an item is one byte, else an array that release_buffer() frees. Those of an
+// empty tensor mean nothing, but consumers compare them: memoryview.c_contiguous is False unless they are dense.
 Py_ssize_t* byte_strides(const Tensor& tensor, void*& allocation) {
   auto* own = reinterpret_cast<Py_ssize_t*>(tensor.dl.strides);
-  if (tensor.itemsize() == 1) return own;
+  if (tensor.itemsize() == 1 && tensor.size != 0) return own;
   auto* strides = static_cast<Py_ssize_t*>(PyMem_Malloc(static_cast<std::size_t>(tensor.dl.ndim) * sizeof(Py_ssize_t)));
   if (strides == nullptr) return nullptr;
-  for (int i = 0; i < tensor.dl.ndim; ++i) strides[i] = tensor.dl.strides[i] * tensor.itemsize();
+  std::int64_t dense = tensor.itemsize();
+  for (int i = tensor.dl.ndim - 1; i >= 0; --i) {
+    strides[i] = tensor.size != 0 ? tensor.dl.strides[i] * tensor.itemsize() : dense;
+    if (tensor.size == 0) dense *= std::max<std::int64_t>(tensor.dl.shape[i], 1);
+  }
   allocation = strides;
   return strides;
 }

@@ -8,6 +8,7 @@
 
 #include "dlbridge/dtype.h"
 #include "dlbridge/errors.h"
+#include "protocols/common/byte_order.h"
 
 namespace dlbridge::buffer {
 
@@ -15,21 +16,29 @@ namespace detail {
 
 struct Code {
   char code;
-  char kind;                // b bool, i int, u uint, f float, c complex
-  std::size_t native_size;  // in the modes '@' and '^'
+  char kind;                  // b bool, i int, u uint, f float, c complex
+  std::size_t native_size;    // in the modes '@' and '^'
   std::size_t standard_size;  // in '=', '<', '>', '!'; 0: the code is native only
 };
 
 // `c` is a char: uint8 by explicit choice, as memoryview and NumPy cannot agree on anything else.
 inline constexpr Code kCodes[] = {
-    {'?', 'b', sizeof(bool), 1},       {'b', 'i', 1, 1},
-    {'B', 'u', 1, 1},                  {'c', 'u', 1, 1},
-    {'h', 'i', sizeof(short), 2},      {'H', 'u', sizeof(short), 2},
-    {'i', 'i', sizeof(int), 4},        {'I', 'u', sizeof(int), 4},
-    {'l', 'i', sizeof(long), 4},       {'L', 'u', sizeof(long), 4},
-    {'q', 'i', sizeof(long long), 8},  {'Q', 'u', sizeof(long long), 8},
-    {'n', 'i', sizeof(std::size_t), 0}, {'N', 'u', sizeof(std::size_t), 0},
-    {'e', 'f', 2, 2},                  {'f', 'f', 4, 4},
+    {'?', 'b', sizeof(bool), 1},
+    {'b', 'i', 1, 1},
+    {'B', 'u', 1, 1},
+    {'c', 'u', 1, 1},
+    {'h', 'i', sizeof(short), 2},
+    {'H', 'u', sizeof(short), 2},
+    {'i', 'i', sizeof(int), 4},
+    {'I', 'u', sizeof(int), 4},
+    {'l', 'i', sizeof(long), 4},
+    {'L', 'u', sizeof(long), 4},
+    {'q', 'i', sizeof(long long), 8},
+    {'Q', 'u', sizeof(long long), 8},
+    {'n', 'i', sizeof(std::size_t), 0},
+    {'N', 'u', sizeof(std::size_t), 0},
+    {'e', 'f', 2, 2},
+    {'f', 'f', 4, 4},
     {'d', 'f', 8, 8},
 };
 
@@ -43,8 +52,9 @@ inline Status refuse_format(std::string_view format, const char* why, const char
 }
 }  // namespace detail
 
-// Reads a buffer's `format` (null: 'B') for elements of `itemsize` bytes. Native byte order only.
-inline Status parse_format(const char* text, std::int64_t itemsize, const DTypeInfo*& out) {
+// Reads a buffer's `format` (null: 'B') for elements of `itemsize` bytes. The other byte order is refused, or said in
+// *swapped where the caller can swap bytes.
+inline Status parse_format(const char* text, std::int64_t itemsize, const DTypeInfo*& out, bool* swapped = nullptr) {
   const std::string_view format = text == nullptr ? std::string_view("B") : std::string_view(text);
   std::string_view rest = format;
   char order = '@';
@@ -55,7 +65,8 @@ inline Status parse_format(const char* text, std::int64_t itemsize, const DTypeI
   const bool complex = rest.size() == 2 && rest.front() == 'Z';
   if (complex) rest.remove_prefix(1);
   if (rest.size() != 1)
-    return detail::refuse_format(format, "is not one plain number: structured, repeated and empty formats have no dtype",
+    return detail::refuse_format(format,
+                                 "is not one plain number: structured, repeated and empty formats have no dtype",
                                  "View one field, or view the bytes as uint8");
   const bool native = order == '@' || order == '^';
   for (const detail::Code& code : detail::kCodes) {
@@ -63,19 +74,23 @@ inline Status parse_format(const char* text, std::int64_t itemsize, const DTypeI
     if (complex && code.kind != 'f') break;
     std::size_t size = native ? code.native_size : code.standard_size;
     if (size == 0) return detail::refuse_format(format, "uses a native-only code in standard mode", "Use '@n' or 'q'");
-    const bool swapped = std::endian::native == std::endian::little ? order == '>' || order == '!' : order == '<';
-    if (swapped && size > 1)
-      return detail::refuse_format(format, "is in the other byte order; DLPack needs the native one",
-                                   "Byte-swap first, for example a.astype(a.dtype.newbyteorder('='))");
+    const bool little = std::endian::native == std::endian::little;
+    const bool other_order = size > 1 && (little ? order == '>' || order == '!' : order == '<');
+    if (other_order && swapped == nullptr)
+      return detail::refuse_format(format, "is in the other byte order; DLPack needs the native one", kSwapRemedy);
     if (complex) size *= 2;
     if (static_cast<std::int64_t>(size) != itemsize)
-      return detail::refuse_format(format, ("has size " + std::to_string(size) + ", the buffer's itemsize is " +
-                                            std::to_string(itemsize)).c_str(), "The exporter contradicts itself");
+      return detail::refuse_format(
+          format,
+          ("has size " + std::to_string(size) + ", the buffer's itemsize is " + std::to_string(itemsize)).c_str(),
+          "The exporter contradicts itself");
     out = detail::by_kind(complex ? 'c' : code.kind, size);
-    if (out != nullptr) return {};
-    break;
+    if (out == nullptr) break;
+    if (other_order) *swapped = true;
+    return {};
   }
-  return detail::refuse_format(format, "has no dtype in dlbridge: accepted are ? b B c h H i I l L q Q n N e f d Ze Zf Zd",
+  return detail::refuse_format(format,
+                               "has no dtype in dlbridge: accepted are ? b B c h H i I l L q Q n N e f d Ze Zf Zd",
                                "Convert to one of these first");
 }
 

@@ -1,6 +1,7 @@
 // Copies between devices as Python code sees them: other threads run meanwhile.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "dlbridge/device_copy.h"
@@ -8,21 +9,18 @@
 
 namespace dlbridge::py {
 
-class GilRelease {
- public:
-  GilRelease() noexcept : state_(PyEval_SaveThread()) {}
-  GilRelease(const GilRelease&) = delete;
-  GilRelease& operator=(const GilRelease&) = delete;
-  ~GilRelease() { PyEval_RestoreThread(state_); }
-
- private:
-  PyThreadState* state_;
-};
-
 // Copies are made in ordinary host or device memory: a copy of pinned memory is not pinned.
 inline DLDevice plain_memory_of(DLDevice device) noexcept {
   if (is_host(device)) return {kDLCPU, 0};
   return is_cuda(device) ? DLDevice{kDLCUDA, device.device_id} : device;
+}
+
+// For a device that the user asked for by name.
+inline Status check_copy_target(DLDevice device) {
+  if (same_device(plain_memory_of(device), device)) return {};
+  return refused("device (" + std::to_string(device.device_type) + ", " + std::to_string(device.device_id) +
+                 ") is asked for, and dlbridge copies to ordinary memory only: (1, 0) is the host's, (2, id) a GPU's. "
+                 "Copy there with a framework that allocates such memory");
 }
 
 // cuda::copy_to_device() with the GIL released. The caller holds a reference that keeps `source` as it is.
@@ -34,7 +32,8 @@ inline Status copy_without_gil(const Tensor& source, DLDevice target, StreamHand
   }
   // Another thread may have begun to use the source on another stream: that one, too, has to wait until it is read.
   const Ordering now = source.ready.settled();
-  if (now == before || !is_cuda(source.dl.device) || !is_cuda(out.dl.device)) [[likely]] return {};
+  if (now == before || !is_cuda(source.dl.device) || !is_cuda(out.dl.device)) [[likely]]
+    return {};
   return cuda::order_across(now.handle, source.dl.device.device_id, out.ready, out.dl.device.device_id);
 }
 

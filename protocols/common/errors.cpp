@@ -53,19 +53,31 @@ bool init_exceptions(PyObject* module) {
 }
 
 void raise(const char* operation, ErrorCode code, const std::string& message) {
-  PyErr_Format(class_for(code), "%s: %s", operation, message.c_str());
+  PyErr_Format(class_for(code), "%s%s%s", operation, *operation != '\0' ? ": " : "", message.c_str());
 }
 
 void raise(const char* operation, const Issue& issue) { raise(operation, issue.code, issue.message); }
 
+void raise_refusal(const char* operation, const Status& why) {
+  if (why.ok()) return;
+  Ref cause = take_exception();
+  raise(operation, why.issue());
+  if (!cause) return;
+  Ref error = take_exception();
+  PyException_SetCause(error.get(), cause.release());
+  set_exception(std::move(error));
+}
+
 void raise_current_exception() noexcept {
   try {
     throw;
+  } catch (const PythonError&) {  // it is set
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_SystemError, error.what());
   } catch (...) {
+    dlbridge::detail::stay_if_thread_ends();
     PyErr_SetString(PyExc_SystemError, "dlbridge: unknown C++ exception");
   }
 }

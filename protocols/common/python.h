@@ -7,7 +7,16 @@
 
 #include <utility>
 
+#include "dlbridge/thread_exit.h"
+
 namespace dlbridge::py {
+
+// Runs a call that may run Python code or wait for the GIL, from a frame that must not be unwound.
+using dlbridge::detail::outlive_thread_exit;
+
+inline void drop(PyObject* object) noexcept {
+  outlive_thread_exit([object] { Py_XDECREF(object); });
+}
 
 // Owns one reference. Null is allowed and means "a Python error is set" where a function returns it.
 class Ref {
@@ -22,13 +31,13 @@ class Ref {
   Ref& operator=(Ref&& other) noexcept {
     if (this != &other) {
       PyObject* old = std::exchange(object_, std::exchange(other.object_, nullptr));
-      Py_XDECREF(old);
+      drop(old);
     }
     return *this;
   }
   Ref(const Ref&) = delete;
   Ref& operator=(const Ref&) = delete;
-  ~Ref() { Py_XDECREF(object_); }
+  ~Ref() { drop(object_); }
 
   PyObject* get() const noexcept { return object_; }
   PyObject* release() noexcept { return std::exchange(object_, nullptr); }
@@ -40,22 +49,22 @@ class Ref {
 
 // Interned strings, small constants and prebuilt keyword tuples, made once at module initialisation.
 struct Names {
-  PyObject* dlpack;                     // "__dlpack__"
-  PyObject* dlpack_device;              // "__dlpack_device__"
-  PyObject* dlpack_c_exchange_api;      // "__dlpack_c_exchange_api__"
-  PyObject* array_interface;            // "__array_interface__"
-  PyObject* array_struct;               // "__array_struct__"
-  PyObject* cuda_array_interface;       // "__cuda_array_interface__"
-  PyObject* cuda_stream;                // "__cuda_stream__"
+  PyObject* dlpack;                 // "__dlpack__"
+  PyObject* dlpack_device;          // "__dlpack_device__"
+  PyObject* dlpack_c_exchange_api;  // "__dlpack_c_exchange_api__"
+  PyObject* array_interface;        // "__array_interface__"
+  PyObject* array_struct;           // "__array_struct__"
+  PyObject* cuda_array_interface;   // "__cuda_array_interface__"
+  PyObject* cuda_stream;            // "__cuda_stream__"
   PyObject *shape, *typestr, *data, *strides, *version, *stream, *mask, *descr, *offset;
   PyObject *max_version, *dl_device, *copy, *protocol, *device, *to;
   PyObject *requires_grad, *is_conj, *is_neg;
-  PyObject* max_version_value;          // (1, 3)
-  PyObject* kw_max_version;             // ("max_version",)
-  PyObject* kw_stream;                  // ("stream",)
-  PyObject* kw_stream_max_version;      // ("stream", "max_version")
+  PyObject* max_version_value;              // (1, 3)
+  PyObject* kw_max_version;                 // ("max_version",)
+  PyObject* kw_stream;                      // ("stream",)
+  PyObject* kw_stream_max_version;          // ("stream", "max_version")
   PyObject* kw_max_version_dl_device_copy;  // ("max_version", "dl_device", "copy")
-  PyObject* host_device;                // (1, 0): __dlpack_device__ of ordinary memory
+  PyObject* host_device;                    // (1, 0): __dlpack_device__ of ordinary memory
   PyObject* empty_tuple;
 };
 extern Names names;
@@ -73,9 +82,28 @@ inline bool interpreter_alive() noexcept {
 
 // Null where the object has no such attribute, and then no Python error is set; or where reading it failed.
 inline Ref optional_attribute(PyObject* object, PyObject* name) noexcept {
-  Ref value(PyObject_GetAttr(object, name));
-  if (!value && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) PyErr_Clear();
-  return value;
+  return Ref(outlive_thread_exit([=] {
+    PyObject* value = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject_GetOptionalAttr(object, name, &value);
+#else
+    _PyObject_LookupAttr(object, name, &value);
+#endif
+    return value;
+  }));
+}
+
+// A module that somebody has imported; nothing is imported here. Null, with no Python error set, where there is none:
+// also where sys.modules has None (which blocks an import), or something else than a module.
+inline Ref loaded_module(const char* name) noexcept {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+  return module != nullptr && PyModule_Check(module) ? Ref::borrow(module) : Ref();
+}
+
+// A global of such a module, by its dictionary: no __getattr__ of a module's runs.
+inline Ref loaded_global(const char* module_name, const char* name) noexcept {
+  const Ref module = loaded_module(module_name);
+  return module ? Ref::borrow(PyDict_GetItemString(PyModule_GetDict(module.get()), name)) : Ref();
 }
 
 // The pending exception as an object, with its traceback, and clears it. Null where there is none.
@@ -106,20 +134,59 @@ inline void set_exception(Ref exception) noexcept {
 #endif
 }
 
+// Lets go of the GIL for its scope.
+class GilRelease {
+ public:
+  GilRelease() noexcept : state_(PyEval_SaveThread()) {}
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() {
+    outlive_thread_exit([this] { PyEval_RestoreThread(state_); });
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// Holds the GIL for its scope, on any thread, which may have it. Only while interpreter_alive().
+class GilHold {
+ public:
+  GilHold() noexcept : state_(outlive_thread_exit(PyGILState_Ensure)) {}
+  GilHold(const GilHold&) = delete;
+  GilHold& operator=(const GilHold&) = delete;
+  ~GilHold() {
+    outlive_thread_exit([this] { PyGILState_Release(state_); });
+  }
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Holds a pending exception aside while foreign code (a deleter, a release function) runs.
 class ErrorGuard {
  public:
   ErrorGuard() noexcept {
-    if (PyErr_Occurred() != nullptr) [[unlikely]] pending_ = take_exception();
+    if (PyErr_Occurred() != nullptr) [[unlikely]]
+      pending_ = take_exception();
   }
   ErrorGuard(const ErrorGuard&) = delete;
   ErrorGuard& operator=(const ErrorGuard&) = delete;
   ~ErrorGuard() {
-    if (pending_) [[unlikely]] set_exception(std::move(pending_));
+    if (pending_) [[unlikely]]
+      set_exception(std::move(pending_));
   }
 
  private:
   Ref pending_;
 };
+
+// Drops a reference on any thread, with the GIL or without, perhaps with an exception pending, perhaps after the
+// interpreter: then the process frees what is left.
+inline void drop_anywhere(PyObject* object) noexcept {
+  if (!interpreter_alive()) return;
+  const GilHold gil;
+  const ErrorGuard guard;
+  drop(object);
+}
 
 }  // namespace dlbridge::py

@@ -9,7 +9,8 @@
 
 namespace dlbridge::py {
 
-// Extents go to dims[0…], strides to dims[capacity…]. The caller has seen that the array has no more axes than that.
+// Extents go to dims[0…], strides to dims[capacity…]. The caller has seen that the array has no more axes than
+// that.
 class RecordTensor {
  public:
   DLTensor& dl;

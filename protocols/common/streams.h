@@ -13,9 +13,12 @@ struct StreamArgument {
   StreamHandle handle = 0;
 };
 
+// What the stream is for: -1, "no synchronisation", is an order to keep, but nothing that work can be queued on.
+enum class StreamUse : std::uint8_t { kOrder, kWork };
+
 // Reads None, an int, or an object with __cuda_stream__ (a (version, handle) pair, as attribute or method).
 // 0 is refused: it is ambiguous between the two default streams (array API). False with a Python error set.
-bool parse_stream(PyObject* argument, const char* operation, StreamArgument& out);
+bool parse_stream(PyObject* argument, const char* operation, StreamArgument& out, StreamUse use = StreamUse::kOrder);
 
 // Refuses a number that cannot be a stream: the driver crashes on an address with nothing behind it. A handle that
 // passed is remembered, so that the frameworks' few streams cost no system call. Needs no driver.
@@ -24,6 +27,30 @@ Status check_stream(StreamHandle stream);
 // Orders `consumer` behind the tensor's data. On the host a stream other than None and -1 is refused.
 // None means the legacy default stream for CUDA (array API). False with a Python error set.
 bool order_for_consumer(const Tensor& tensor, const StreamArgument& consumer, const char* operation);
+
+// For a tensor that outlives the call that read it. A producer's stream may be destroyed meanwhile, and then its handle
+// must not be used: an event is recorded on it now, and the tensor is ready when what the stream holds by now is done.
+// The handles of streams that live as long as the process are kept (cuda::is_lasting_stream), and so is one that takes
+// part in a graph capture, where an event would become part of the graph.
+Status settle_order(TensorObject* self);
+// The same for what a function returns: null with a Python error set where it cannot be done, and `self` is dropped.
+PyObject* settled_slowly(TensorObject* self, const char* operation);
+inline PyObject* settled(TensorObject* self, const char* operation) {
+  if (self == nullptr || self->tensor.ready.kind != Ordering::Kind::kOnStream ||
+      self->tensor.ready.handle == kLegacyStream) [[likely]]
+    return reinterpret_cast<PyObject*>(self);
+  return settled_slowly(self, operation);
+}
+
+// Tensor.record_stream(). False with a Python error set.
+bool record_stream(TensorObject* self, PyObject* stream);
+
+// The producer's stream, and with it whoever gets the memory next, waits for the work that `user` holds by now. Where
+// the producer's stream is not known, it is taken to be the legacy default stream, which all others wait for that were
+// not made to be independent of it.
+Status order_producer(const Tensor& tensor, StreamHandle user);
+// The same with a stream as Python hands it over. False with a Python error set.
+bool hand_back(const Tensor& tensor, PyObject* stream);
 
 // The environment switches, read once at import.
 struct Switches {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "dlbridge/tensor.h"
+#include "protocols/common/freelist.h"
 #include "protocols/common/python.h"
 
 namespace dlbridge::py {
@@ -11,18 +12,20 @@ namespace dlbridge::py {
 enum class Protocol : std::uint8_t { kNone, kDLPack, kArrayInterface, kCudaArrayInterface, kBuffer };
 inline constexpr const char* kProtocolNames[] = {"none", "dlpack", "array_interface", "cuda_array_interface", "buffer"};
 
+struct StreamNotes;
+
 // Two things may keep the memory alive: tensor.owner (a Py_buffer, a managed tensor, memory of our own) and
 // `source`, the object that was passed in. Both are released once, under the GIL, when the object dies.
-struct TensorHead {  // standard layout, for offsetof
-  PyObject_HEAD
-  PyObject* source;    // t.owner; null for a copy that dlbridge made or a bare capsule
+struct TensorHead {                // standard layout, for offsetof
+  PyObject_HEAD PyObject* source;  // t.owner; null for a copy that dlbridge made or a bare capsule
   PyObject* weakrefs;
 };
 struct TensorObject : TensorHead {
   Protocol protocol;
-  bool tracked;        // the collector sees it: only where a cycle through `source` could be collected at all
+  bool tracked;  // the collector sees it: only where a cycle through `source` could be collected at all
   Tensor tensor;
   Py_buffer view;      // storage for the buffer reader's hold; valid while tensor.owner releases it
+  StreamNotes* notes;  // what only some device tensors know of streams (streams.h); mostly null
 };
 
 struct TensorTypes {
@@ -39,22 +42,8 @@ struct LiveCounts {
 };
 extern LiveCounts live;
 
-// Dead objects of the three exact types, kept for the next call: the small case allocates nothing. The GIL guards it.
-class TensorFreelist {
- public:
-  TensorObject* pop() noexcept { return count_ > 0 ? items_[--count_] : nullptr; }
-  bool push(TensorObject* object) noexcept {
-    if (count_ == kCapacity) return false;
-    items_[count_++] = object;
-    return true;
-  }
-
- private:
-  static constexpr int kCapacity = 128;
-  TensorObject* items_[kCapacity];
-  int count_ = 0;
-};
-extern TensorFreelist tensor_freelist;
+// Of the three exact types: the small case allocates nothing.
+extern Freelist<TensorObject> tensor_freelist;
 
 inline bool is_tensor(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
@@ -83,6 +72,7 @@ inline TensorObject* begin_tensor(Protocol protocol) noexcept {
   }
   self->tracked = false;
   new (&self->tensor) Tensor();
+  self->notes = nullptr;
   self->source = nullptr;
   self->weakrefs = nullptr;
   self->protocol = protocol;
@@ -97,10 +87,15 @@ inline void change_type(TensorObject* self, PyTypeObject* type) noexcept {
   Py_DECREF(old);
 }
 
+// Orders the release of the memory behind the streams that are noted, and frees the notes. Before anything is released.
+void settle_notes(TensorObject* self) noexcept;  // streams.cpp
+
 // Keeps a dead object of one of the three types, or frees it. It holds no reference any more but the one to its type.
 inline void recycle_tensor(TensorObject* self) noexcept {
-  if (Py_TYPE(as_object(self)) != tensor_types.host) [[unlikely]] change_type(self, tensor_types.host);
-  if (tensor_freelist.push(self)) [[likely]] return;
+  if (Py_TYPE(as_object(self)) != tensor_types.host) [[unlikely]]
+    change_type(self, tensor_types.host);
+  if (tensor_freelist.push(self)) [[likely]]
+    return;
   PyObject_GC_Del(self);
   Py_DECREF(tensor_types.host);
 }
@@ -109,7 +104,8 @@ inline void recycle_tensor(TensorObject* self) noexcept {
 // its source is an object that the collector follows (an ndarray, bytes or a bytearray is not).
 inline TensorObject* commit_tensor(TensorObject* self) noexcept {
   const DLDevice device = self->tensor.dl.device;
-  if (!is_host(device)) [[unlikely]] change_type(self, is_cuda(device) ? tensor_types.cuda : tensor_types.base);
+  if (!is_host(device)) [[unlikely]]
+    change_type(self, is_cuda(device) ? tensor_types.cuda : tensor_types.base);
   if (self->source != nullptr && PyType_IS_GC(Py_TYPE(self->source))) {
     self->tracked = true;
     PyObject_GC_Track(self);
@@ -120,8 +116,10 @@ inline TensorObject* commit_tensor(TensorObject* self) noexcept {
 // Drops an object that commit_tensor() has not seen.
 inline void abandon_tensor(TensorObject* self) noexcept {
   ErrorGuard guard;
+  if (self->notes != nullptr) [[unlikely]]
+    settle_notes(self);
   self->tensor.~Tensor();
-  Py_CLEAR(self->source);
+  drop(std::exchange(self->source, nullptr));
   --live.tensors;
   recycle_tensor(self);
 }

@@ -1,6 +1,6 @@
 #include "dlbridge/cuda_order.h"
-#include "protocols/array_interface/array_interface.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/interface_dict.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
 
@@ -12,19 +12,15 @@ namespace {
 // Whether the stream has finished meanwhile is not asked: that costs 1.2 microseconds (measured on an H200) at each
 // access, and consumers make two.
 PyObject* make_stream(const Tensor& tensor) {
-  const Ordering ready = tensor.ready.settled();
-  StreamHandle stream = ready.handle;
+  Ordering ready = tensor.ready.settled();
   if (ready.is_ready()) return py::Ref::borrow(Py_None).release();
   if (ready.kind == Ordering::Kind::kAtEvent) {
-    const int device = tensor.dl.device.device_id;
-    Status status = cuda::relay_stream(device, stream);
-    if (status.ok()) status = cuda::order(stream, ready, device);
-    if (!status.ok()) {
+    if (const Status status = cuda::move_to_relay(ready, tensor.dl.device.device_id); !status.ok()) {
       py::raise("__cuda_array_interface__", status.issue());
       return nullptr;
     }
   }
-  return PyLong_FromUnsignedLongLong(stream);
+  return PyLong_FromUnsignedLongLong(ready.handle);
 }
 
 }  // namespace
@@ -33,7 +29,7 @@ PyObject* tensor_cuda_array_interface(PyObject* object, void*) noexcept {
   try {
     const Tensor& tensor = py::as_tensor(object)->tensor;
     const int version = py::switches.cuda_array_interface_export_version;
-    py::Ref dict(array_interface::make_interface_dict(tensor, "__cuda_array_interface__", version, version >= 3));
+    py::Ref dict(py::make_interface_dict(tensor, "__cuda_array_interface__", version, version >= 3));
     if (!dict || version < 3) return dict.release();  // version 2 has no stream key
     const py::Ref stream(make_stream(tensor));
     if (!stream) return nullptr;

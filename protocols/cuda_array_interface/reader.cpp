@@ -2,25 +2,27 @@
 
 #include "dlbridge/cuda_driver.h"
 #include "dlbridge/cuda_order.h"
-#include "protocols/array_interface/interface_dict.h"
 #include "protocols/common/copying.h"
+#include "protocols/common/interface_dict.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
 
 namespace dlbridge::cuda_array_interface {
 
+using py::Read;
+
 namespace {
 
-constexpr char kOperation[] = "asdlpack()";
-using array_interface::InterfaceDict;
+using py::InterfaceDict;
 
 // `stream`: None or absent means that no synchronisation is needed (the opposite of DLPack's None); 0 is invalid.
 bool parse_ready(const InterfaceDict& interface, Ordering& ready) {
-  PyObject* stream = PyDict_GetItemWithError(interface.dict, py::names.stream);
-  if (stream == nullptr) return PyErr_Occurred() == nullptr;
-  if (stream == Py_None) return true;
+  py::Ref stream;
+  if (!get_optional(interface, py::names.stream, stream)) return false;
+  if (!stream) return true;
   std::uintptr_t handle;
-  if (!py::parse_address(stream, kOperation, "__cuda_array_interface__['stream']", handle)) return false;
+  if (!py::parse_address(stream.get(), "__cuda_array_interface__['stream']", handle, interface.call.refusal))
+    return false;
   if (handle == 0)
     return refuse(interface, malformed("'stream' is 0, which the specification forbids: it could mean either default "
                                        "stream. The producer must give 1, 2, a handle, or None"));
@@ -30,7 +32,7 @@ bool parse_ready(const InterfaceDict& interface, Ordering& ready) {
 }
 
 bool parse_data(const InterfaceDict& interface, Tensor& tensor) {
-  if (interface.data == nullptr) return refuse(interface, malformed("'data' is missing. The producer must mend it"));
+  if (!interface.data) return refuse(interface, malformed("'data' is missing. This must be fixed in the producer"));
   return place_at_address(interface, tensor);
 }
 
@@ -50,18 +52,17 @@ Status find_device(Tensor& tensor) {
 
 }  // namespace
 
-Read read(PyObject* object, py::TensorObject* self) {
+Read read(PyObject* object, py::ReadCall& call, py::TensorObject* self) {
   const py::Ref dict = py::optional_attribute(object, py::names.cuda_array_interface);
   if (!dict) return PyErr_Occurred() != nullptr ? Read::kFailed : Read::kAbsent;
-  InterfaceDict interface;
+  InterfaceDict interface(call, "__cuda_array_interface__", dict.get());
   Tensor& tensor = self->tensor;
-  if (!parse_interface_dict(dict.get(), "__cuda_array_interface__", 2, interface) || !parse_data(interface, tensor) ||
-      !parse_ready(interface, tensor.ready))
+  // Versions 0 and 1 had fewer keys (no mask, no stream), and those they had are the same.
+  if (!parse_interface_dict(0, interface) || !parse_data(interface, tensor) || !parse_ready(interface, tensor.ready))
     return Read::kFailed;
   tensor.dl.device = {kDLCUDA, 0};
   Status status = lay_out(interface, tensor);
   if (status.ok()) status = find_device(tensor);
-  if (status.ok()) status = cuda::detach_from_thread(tensor.ready, tensor.dl.device.device_id);
   if (!status.ok()) {
     refuse(interface, status);
     return Read::kFailed;

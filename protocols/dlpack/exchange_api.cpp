@@ -4,6 +4,7 @@
 #include "dlbridge/device_copy.h"
 #include "dlbridge/dlpack_codec.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/streams.h"
 #include "protocols/dlpack/dlpack.h"
 #include "protocols/dlpack/export_block.h"
 
@@ -33,7 +34,8 @@ Status allocate_like(const DLTensor& prototype, Tensor& out) {
   DLBRIDGE_TRY(decode_dltensor(readable, 0, checked));
   const DLTensor& dl = checked.dl;
   if (is_cuda(dl.device))
-    return cuda::allocate_device(dl.dtype, dl.ndim, dl.shape, dl.device, cuda::current_stream(dl.device.device_id), out);
+    return cuda::allocate_device(dl.dtype, dl.ndim, dl.shape, dl.device, cuda::current_stream(dl.device.device_id),
+                                 out);
   if (dl.device.device_type == kDLCPU) return allocate_host(dl.dtype, dl.ndim, dl.shape, out);
   return refused("dlbridge allocates on cpu and cuda, not on " + device_name(dl.device));
 }
@@ -61,7 +63,8 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ct
 py::TensorObject* ordered_tensor(void* object) {
   auto* candidate = static_cast<PyObject*>(object);
   if (!py::is_tensor(candidate)) {
-    py::raise(kOperation, ErrorCode::kWrongType, "the object is " + py::type_name(candidate) + ", no dlbridge.Tensor");
+    py::raise(kOperation, ErrorCode::kWrongType,
+              "the object is " + py::type_name(candidate) + ", not a dlbridge.Tensor");
     return nullptr;
   }
   py::TensorObject* self = py::as_tensor(candidate);
@@ -98,14 +101,7 @@ int dltensor_from_object(void* object, DLTensor* out) noexcept {
 
 int object_from_managed(DLManagedTensorVersioned* managed, void** out) noexcept {
   try {
-    Tensor tensor;
-    if (const Status status = import_managed(managed, tensor); !status.ok()) {
-      py::raise(kOperation, status.issue());
-      return -1;
-    }
-    const DLDevice device = tensor.dl.device;
-    if (is_cuda(device)) tensor.ready = Ordering::on_stream(cuda::current_stream(device.device_id));
-    *out = py::wrap_tensor(std::move(tensor), py::Protocol::kDLPack, nullptr);
+    *out = py::settled(tensor_from_managed(managed), kOperation);
     return *out == nullptr ? -1 : 0;
   } catch (...) {
     py::raise_current_exception();
@@ -121,38 +117,49 @@ int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out)
 }
 
 constexpr DLPackExchangeAPI kTable{
-    {kDLPackVersion, nullptr}, allocate,           managed_from_object,
-    object_from_managed,       dltensor_from_object, current_work_stream,
+    {kDLPackVersion, nullptr}, allocate, managed_from_object, object_from_managed, dltensor_from_object,
+    current_work_stream,
 };
 
 // The consumer's stream is asked for at every call (DLPack 1.3) and made to wait; nothing blocks the host.
-bool order_for_api(const py::TensorObject* self, const DLPackExchangeAPI* api) {
+bool order_for_api(const py::TensorObject* self, const DLPackExchangeAPI* api, const char* operation) {
   const DLDevice device = self->tensor.dl.device;
   if (!is_cuda(device) || self->tensor.ready.is_ready()) return true;
   void* stream = nullptr;
   if (api->current_work_stream == nullptr ||
       api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
     if (PyErr_Occurred() == nullptr)
-      py::raise("convert()", ErrorCode::kRefused, "the consumer's exchange API does not say which stream it works on");
+      py::raise(operation, ErrorCode::kRefused, "the consumer's exchange API does not say which stream it works on");
     return false;
   }
   const StreamHandle handle = Ordering::on_stream(reinterpret_cast<StreamHandle>(stream)).handle;
   const Status status = cuda::order(handle, self->tensor.ready, device.device_id);
-  if (!status.ok()) py::raise("convert()", status.issue());
+  if (!status.ok()) py::raise(operation, status.issue());
   return status.ok();
 }
 
 }  // namespace
 
-const DLPackExchangeAPI* own_exchange_api() noexcept { return &kTable; }
+const DLPackExchangeAPI& own_exchange_api() noexcept { return kTable; }
 
-PyObject* make_exchange_api_capsule() noexcept {
-  return PyCapsule_New(const_cast<DLPackExchangeAPI*>(&kTable), kExchangeApiName, nullptr);
+PyObject* make_exchange_api_capsule(const DLPackExchangeAPI& table) noexcept {
+  return PyCapsule_New(const_cast<DLPackExchangeAPI*>(&table), kExchangeApiName, nullptr);
 }
 
-PyObject* give_to_exchange(py::TensorObject* self, const DLPackExchangeAPI* api) noexcept {
+py::TensorObject* tensor_from_managed(DLManagedTensorVersioned* managed) {
+  Tensor tensor;
+  if (const Status status = import_managed(managed, tensor); !status.ok()) {
+    py::raise(kOperation, status.issue());
+    return nullptr;
+  }
+  const DLDevice device = tensor.dl.device;
+  if (is_cuda(device)) tensor.ready = Ordering::on_stream(cuda::current_stream(device.device_id));
+  return py::wrap_tensor(std::move(tensor), py::Protocol::kDLPack, nullptr);
+}
+
+PyObject* give_to_exchange(py::TensorObject* self, const DLPackExchangeAPI* api, const char* operation) noexcept {
   try {
-    if (!order_for_api(self, api)) return nullptr;
+    if (!order_for_api(self, api, operation)) return nullptr;
     DLManagedTensorVersioned* managed = share_versioned(self);
     if (managed == nullptr) return nullptr;
     // Who owns the struct when to_py_object fails is unspecified: PyTorch leaves it to the caller, others consume
@@ -168,7 +175,7 @@ PyObject* give_to_exchange(py::TensorObject* self, const DLPackExchangeAPI* api)
       managed->deleter(managed);
     }
     if (PyErr_Occurred() == nullptr)
-      py::raise("convert()", ErrorCode::kRefused, "the consumer's exchange API failed and set no error");
+      py::raise(operation, ErrorCode::kRefused, "the consumer's exchange API failed and set no error");
     return nullptr;
   } catch (...) {
     py::raise_current_exception();

@@ -8,38 +8,30 @@
 
 namespace dlbridge::dlpack {
 
+using py::Read;
+
 namespace {
 
-constexpr char kOperation[] = "asdlpack()";
-
-Read refuse(const Status& status) {
-  py::raise(kOperation, status.issue());
-  return Read::kFailed;
-}
-
-void report_silent_failure(PyObject* object) {
-  if (PyErr_Occurred() != nullptr) return;
-  py::raise(kOperation, ErrorCode::kRefused,
-            "the C exchange API of " + py::type_name(object) + " failed and set no error (DLPack 1.3 asks for one)");
+Read report_failure(PyObject* object, py::ReadCall& call) {
+  if (PyErr_Occurred() != nullptr) return Read::kFailed;
+  return call.refuse(
+      refused("the C exchange API of " + py::type_name(object) + " failed and set no error (DLPack 1.3 asks for one)"));
 }
 
 }  // namespace
 
 // The stream its framework works on for this device now: asked every time (DLPack 1.3), never cached.
-bool query_stream(const DLPackExchangeAPI* api, Tensor& tensor) {
+bool query_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor) {
   if (!is_cuda(tensor.dl.device) || api->current_work_stream == nullptr) return true;
   void* stream = nullptr;
   if (api->current_work_stream(tensor.dl.device.device_type, tensor.dl.device.device_id, &stream) != 0) {
     if (PyErr_Occurred() == nullptr)
-      py::raise(kOperation, ErrorCode::kRefused,
-                "current_work_stream of the producer's exchange API failed without an error. Use protocol='dlpack' "
-                "of another version, or synchronise first");
+      call.refuse(refused("current_work_stream of the producer's exchange API failed without an error. Use "
+                          "protocol='dlpack' of another version, or synchronise first"));
     return false;
   }
   tensor.ready = Ordering::on_stream(reinterpret_cast<StreamHandle>(stream));
-  const Status status = cuda::detach_from_thread(tensor.ready, tensor.dl.device.device_id);
-  if (!status.ok()) py::raise(kOperation, status.issue());
-  return status.ok();
+  return true;
 }
 
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
@@ -61,14 +53,12 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
   return nullptr;
 }
 
-Read read_exchange(PyObject* object, const DLPackExchangeAPI* api, py::TensorObject* self) {
+Read read_exchange(PyObject* object, const DLPackExchangeAPI* api, py::ReadCall& call, py::TensorObject* self) {
   DLManagedTensorVersioned* managed = nullptr;
-  if (api->managed_tensor_from_py_object_no_sync(object, &managed) != 0 || managed == nullptr) {
-    report_silent_failure(object);
-    return Read::kFailed;
-  }
-  if (const Status status = import_managed(managed, self->tensor); !status.ok()) return refuse(status);
-  if (!query_stream(api, self->tensor)) return Read::kFailed;
+  if (api->managed_tensor_from_py_object_no_sync(object, &managed) != 0 || managed == nullptr)
+    return report_failure(object, call);
+  if (Status status = import_managed(managed, self->tensor); !status.ok()) return call.refuse(std::move(status));
+  if (!query_stream(api, call, self->tensor)) return Read::kFailed;
   Py_INCREF(object);
   self->source = object;
   return Read::kDone;

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <string>
 
-#include "protocols/common/copying.h"
 #include "dlbridge/dlpack_codec.h"
+#include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/dlpack/dlpack.h"
@@ -17,39 +17,18 @@ constexpr char kOperation[] = "Tensor.__dlpack__()";
 
 // --- blocks: one managed struct and the reference it holds; dead ones are kept for the next export ------------------
 
-class BlockFreelist {
- public:
-  ExportBlock* pop() noexcept {
-    if (count_ > 0) return items_[--count_];
-    return static_cast<ExportBlock*>(PyMem_RawMalloc(sizeof(ExportBlock)));
-  }
-  void push(ExportBlock* block) noexcept {
-    if (count_ == kCapacity)
-      PyMem_RawFree(block);
-    else
-      items_[count_++] = block;
-  }
-
- private:
-  static constexpr int kCapacity = 128;
-  ExportBlock* items_[kCapacity];
-  int count_ = 0;
-};
-BlockFreelist block_freelist;  // guarded by the GIL
+py::Freelist<ExportBlock> block_freelist;
 
 // Runs on any thread, with or without the GIL, perhaps with an exception pending, perhaps after the interpreter.
 void release_block(ExportBlock* block) noexcept {
   if (!py::interpreter_alive()) return;  // the process frees the rest
-  const PyGILState_STATE state = PyGILState_Ensure();
-  {
-    py::ErrorGuard guard;
-    if (block->deleted != nullptr) *block->deleted = true;
-    PyObject* owner = py::as_object(block->owner);
-    block_freelist.push(block);
-    --py::live.exports;
-    Py_DECREF(owner);
-  }
-  PyGILState_Release(state);
+  const py::GilHold gil;
+  const py::ErrorGuard guard;
+  if (block->deleted != nullptr) *block->deleted = true;
+  PyObject* owner = py::as_object(block->owner);
+  if (!block_freelist.push(block)) PyMem_RawFree(block);
+  --py::live.exports;
+  py::drop(owner);
 }
 
 void delete_versioned(DLManagedTensorVersioned* self) { release_block(reinterpret_cast<ExportBlock*>(self)); }
@@ -64,6 +43,7 @@ DLTensor exported_dltensor(const Tensor& tensor) noexcept {
 
 ExportBlock* new_block(py::TensorObject* self) noexcept {
   ExportBlock* block = block_freelist.pop();
+  if (block == nullptr) block = static_cast<ExportBlock*>(PyMem_RawMalloc(sizeof(ExportBlock)));
   if (block == nullptr) {
     PyErr_NoMemory();
     return nullptr;
@@ -125,8 +105,10 @@ bool store_keyword(ExportArguments& out, PyObject* name, PyObject* value) {
     const struct {
       PyObject* name;
       PyObject** slot;
-    } table[] = {{py::names.max_version, &out.max_version}, {py::names.stream, &out.stream},
-                 {py::names.dl_device, &out.dl_device}, {py::names.copy, &out.copy}};
+    } table[] = {{py::names.max_version, &out.max_version},
+                 {py::names.stream, &out.stream},
+                 {py::names.dl_device, &out.dl_device},
+                 {py::names.copy, &out.copy}};
     for (const auto& entry : table)  // a name that was not interned
       if (PyUnicode_Compare(name, entry.name) == 0) slot = entry.slot;
     if (slot == nullptr) {
@@ -151,8 +133,9 @@ bool wants_versioned(PyObject* max_version, bool& versioned) {
     return true;
   }
   py::raise(kOperation, ErrorCode::kWrongType,
-            "max_version is " + py::type_name(max_version) + ", not a pair of integers (major, minor). "
-                                                             "Pass for example max_version=(1, 0)");
+            "max_version is " + py::type_name(max_version) +
+                ", not a pair of integers (major, minor). "
+                "Pass for example max_version=(1, 0)");
   return false;
 }
 
@@ -193,7 +176,8 @@ PyObject* export_copy(const Tensor& source, DLDevice target, const py::StreamArg
 }
 
 PyObject* export_shared(py::TensorObject* self, bool versioned) {
-  if (versioned) [[likely]] return make_capsule(share_versioned(self));
+  if (versioned) [[likely]]
+    return make_capsule(share_versioned(self));
   if (const Status status = check_legacy(self->tensor); !status.ok()) {
     py::raise(kOperation, status.issue());
     return nullptr;
@@ -208,8 +192,10 @@ PyObject* export_with_arguments(py::TensorObject* self, const ExportArguments& a
   DLDevice target = tensor.dl.device;
   if (!py::parse_stream(arguments.stream, kOperation, stream) || !parse_copy(arguments.copy, must_copy, never_copy))
     return nullptr;
-  if (arguments.dl_device != nullptr && !parse_device_pair(arguments.dl_device, kOperation, "dl_device", target))
+  if (Status why; arguments.dl_device != nullptr && !parse_device_pair(arguments.dl_device, "dl_device", target, why)) {
+    py::raise_refusal(kOperation, why);
     return nullptr;
+  }
   const bool moves = !same_device(exported_dltensor(tensor).device, target) && !same_device(tensor.dl.device, target);
   if (moves && is_host(target) && stream.kind == py::StreamArgument::Kind::kHandle) {
     py::raise(kOperation, ErrorCode::kRefused,
@@ -221,6 +207,13 @@ PyObject* export_with_arguments(py::TensorObject* self, const ExportArguments& a
               "the tensor is on " + device_name(tensor.dl.device) + " and dl_device asks for " + device_name(target) +
                   ", which needs a copy that copy=False forbids. Leave copy out, or ask for its own device");
     return nullptr;
+  }
+  if (moves || (must_copy && arguments.dl_device != nullptr)) {
+    // A capsule that says another device than was asked for would be taken for what it is not.
+    if (const Status status = py::check_copy_target(target); !status.ok()) {
+      py::raise(kOperation, status.issue());
+      return nullptr;
+    }
   }
   if (moves || must_copy) return export_copy(tensor, target, stream, versioned);
   if (!py::order_for_consumer(tensor, stream, kOperation)) return nullptr;
@@ -257,7 +250,8 @@ PyObject* tensor_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t narg
     if (!wants_versioned(arguments.max_version, versioned)) return nullptr;
     const bool plain = arguments.stream == nullptr && arguments.dl_device == nullptr && arguments.copy == nullptr &&
                        is_host(self->tensor.dl.device);
-    if (plain) [[likely]] return export_shared(self, versioned);
+    if (plain) [[likely]]
+      return export_shared(self, versioned);
     return export_with_arguments(self, arguments, versioned);
   } catch (...) {
     py::raise_current_exception();
@@ -265,9 +259,10 @@ PyObject* tensor_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t narg
   }
 }
 
-PyObject* tensor_dlpack_device(PyObject* object, PyObject*) noexcept {
+PyObject* tensor_dlpack_device(PyObject* object) noexcept {
   const DLDevice device = exported_dltensor(py::as_tensor(object)->tensor).device;
-  if (device.device_type == kDLCPU) [[likely]] return py::Ref::borrow(py::names.host_device).release();
+  if (device.device_type == kDLCPU) [[likely]]
+    return py::Ref::borrow(py::names.host_device).release();
   return Py_BuildValue("(ii)", static_cast<int>(device.device_type), static_cast<int>(device.device_id));
 }
 

@@ -10,38 +10,37 @@
 
 namespace dlbridge::dlpack {
 
-namespace {
+using py::Read;
 
-constexpr char kOperation[] = "asdlpack()";
+namespace {
 
 // Renames the capsule, then imports: from the rename on, exactly one owner is left, `managed`'s deleter.
 template <class Managed>
-Read take_capsule(PyObject* capsule, const char* name, const char* used_name, py::TensorObject* self) {
+Read take_capsule(PyObject* capsule, const char* name, const char* used_name, py::ReadCall& call,
+                  py::TensorObject* self) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   if (managed == nullptr || PyCapsule_SetName(capsule, used_name) != 0) return Read::kFailed;
   // After a rename the producer's destructor leaves the struct alone; a destructor that does not look would free it.
-  const Status status = import_managed(managed, self->tensor);
-  if (!status.ok()) {
-    py::raise(kOperation, status.issue());
-    return Read::kFailed;
-  }
+  if (Status status = import_managed(managed, self->tensor); !status.ok()) return call.refuse(std::move(status));
+  // Who asked for no stream gets data that is ready on the legacy default stream (DLPack, array API).
+  Tensor& tensor = self->tensor;
+  if (is_cuda(tensor.dl.device) && tensor.size != 0) tensor.ready = Ordering::on_stream(kLegacyStream);
   return Read::kDone;
 }
 
-void refuse_capsule_name(const char* name) {
+Read refuse_capsule_name(const char* name, py::ReadCall& call) {
   if (name != nullptr && (std::strcmp(name, kLegacyUsedName) == 0 || std::strcmp(name, kVersionedUsedName) == 0)) {
-    py::raise(kOperation, ErrorCode::kMalformed,
-              std::string("the DLPack capsule was already consumed (its name is '") + name +
-                  "'); a capsule is good for one import (DLPack). Ask the producer for a new one");
-    return;
+    return call.refuse(malformed(std::string("the DLPack capsule was already consumed (its name is '") + name +
+                                 "'); a capsule is good for one import (DLPack). Ask the producer for a new one"));
   }
-  py::raise(kOperation, ErrorCode::kWrongType,
-            std::string("the capsule is named ") + (name == nullptr ? "NULL" : "'" + std::string(name) + "'") +
-                ", not 'dltensor' or 'dltensor_versioned'; it is no DLPack capsule. Pass what __dlpack__() returns");
+  return call.refuse(
+      ErrorCode::kWrongType,
+      std::string("the capsule is named ") + (name == nullptr ? "NULL" : "'" + std::string(name) + "'") +
+          ", not 'dltensor' or 'dltensor_versioned'; it is not a DLPack capsule. Pass what __dlpack__() returns");
 }
 
 struct CallPlan {
-  bool with_stream = false;
+  bool with_stream = false;  // after the call: whether the producer took it
   StreamHandle stream = 0;
   bool ask_host_copy = false;  // dl_device=(1, 0), copy=None: a device that dlbridge cannot read itself
 };
@@ -50,13 +49,13 @@ py::Ref call_with(PyObject* object, PyObject* kwnames, PyObject* const* values) 
   PyObject* args[4] = {object};
   const Py_ssize_t count = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   for (Py_ssize_t i = 0; i < count; ++i) args[i + 1] = values[i];
-  return py::Ref(
-      PyObject_VectorcallMethod(py::names.dlpack, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames));
+  return py::Ref(py::outlive_thread_exit(
+      [&] { return PyObject_VectorcallMethod(py::names.dlpack, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames); }));
 }
 
 // Newest signature first; an older producer answers an unknown keyword with TypeError, and only then is it asked
 // again with fewer. The first error stays on the chain, so that a TypeError from inside a producer is not lost.
-py::Ref call_dlpack(PyObject* object, const CallPlan& plan) {
+py::Ref call_dlpack(PyObject* object, CallPlan& plan) {
   const py::Ref stream(plan.with_stream ? PyLong_FromUnsignedLongLong(plan.stream) : nullptr);
   if (plan.with_stream && !stream) return {};
   PyObject* full[3];
@@ -79,6 +78,7 @@ py::Ref call_dlpack(PyObject* object, const CallPlan& plan) {
     capsule = call_with(object, py::names.kw_stream, only_stream);
     if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
     PyErr_Clear();
+    plan.with_stream = false;
   }
   capsule = call_with(object, nullptr, nullptr);
   if (!capsule) {
@@ -90,103 +90,92 @@ py::Ref call_dlpack(PyObject* object, const CallPlan& plan) {
 }
 
 // __dlpack_device__ where there is one. A device is needed before the call only to choose the stream.
-bool query_device(PyObject* object, DLDevice& device) {
-  const py::Ref pair(PyObject_CallMethodNoArgs(object, py::names.dlpack_device));
-  if (!pair) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
-    PyErr_Clear();
+bool query_device(PyObject* object, py::ReadCall& call, DLDevice& device) {
+  const py::Ref method = py::optional_attribute(object, py::names.dlpack_device);
+  if (!method) {
     device = {kDLCPU, 0};
-    return true;
+    return PyErr_Occurred() == nullptr;
   }
-  return parse_device_pair(pair.get(), kOperation, "__dlpack_device__()", device);
+  const py::Ref pair(  // an AttributeError from in there is no absence
+      py::outlive_thread_exit([&] { return PyObject_CallNoArgs(method.get()); }));
+  return pair && parse_device_pair(pair.get(), "__dlpack_device__()", device, call.refusal);
 }
 
 // CUDA producers get an explicit stream of ours to order their work before: None would mean the legacy default
 // stream, which other streams wait for and which a graph capture does not survive.
-Status plan_stream(DLDevice device, CallPlan& plan, Ordering& ready) {
+Status plan_stream(DLDevice device, CallPlan& plan) {
   if (!is_cuda(device)) return {};
   DLBRIDGE_TRY(cuda::relay_stream(device.device_id, plan.stream));
   plan.with_stream = true;
-  ready = Ordering::on_stream(plan.stream);
   return {};
 }
 
 }  // namespace
 
-bool parse_device_pair(PyObject* pair, const char* operation, const char* argument, DLDevice& out) {
+bool parse_device_pair(PyObject* pair, const char* argument, DLDevice& out, Status& why) {
   long parts[2] = {0, 0};
   bool good = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2;
   for (int i = 0; good && i < 2; ++i) {
+    PyObject* part = PyTuple_GET_ITEM(pair, i);
+    if (!(good = PyIndex_Check(part) != 0)) break;
     // Enumerations (torch's DLDeviceType) are ints or have __index__.
-    const py::Ref number(PyNumber_Index(PyTuple_GET_ITEM(pair, i)));
-    parts[i] = number ? PyLong_AsLong(number.get()) : -1;
-    good = PyErr_Occurred() == nullptr && parts[i] >= INT32_MIN && parts[i] <= INT32_MAX;
+    const py::Ref number(py::outlive_thread_exit([&] { return PyNumber_Index(part); }));
+    if (!number) return false;
+    int overflow = 0;
+    parts[i] = PyLong_AsLongAndOverflow(number.get(), &overflow);
+    good = overflow == 0 && parts[i] >= INT32_MIN && parts[i] <= INT32_MAX;
   }
   if (!good) {
-    PyErr_Clear();
-    py::raise(operation, ErrorCode::kWrongType,
-              std::string(argument) + " is no pair of two integers, but " + py::type_name(pair) +
-                  "; DLPack names a device as (device_type, device_id), for example (1, 0)");
+    why =
+        Status(ErrorCode::kWrongType, std::string(argument) + " is not a pair of integers but " + py::type_name(pair) +
+                                          "; DLPack names a device as (device_type, device_id), for example (1, 0)");
     return false;
   }
   out = {static_cast<DLDeviceType>(parts[0]), static_cast<std::int32_t>(parts[1])};
   return true;
 }
 
-Read read_capsule(PyObject* capsule, py::TensorObject* self) {
+Read read_capsule(PyObject* capsule, py::ReadCall& call, py::TensorObject* self) {
   const char* name = PyCapsule_GetName(capsule);
   if (name != nullptr && std::strcmp(name, kVersionedName) == 0)
-    return take_capsule<DLManagedTensorVersioned>(capsule, kVersionedName, kVersionedUsedName, self);
+    return take_capsule<DLManagedTensorVersioned>(capsule, kVersionedName, kVersionedUsedName, call, self);
   if (name != nullptr && std::strcmp(name, kLegacyName) == 0)
-    return take_capsule<DLManagedTensor>(capsule, kLegacyName, kLegacyUsedName, self);
+    return take_capsule<DLManagedTensor>(capsule, kLegacyName, kLegacyUsedName, call, self);
   PyErr_Clear();
-  refuse_capsule_name(name);
-  return Read::kFailed;
+  return refuse_capsule_name(name, call);
 }
 
-Read read_object(PyObject* object, std::optional<DLDevice> target, py::TensorObject* self) {
+Read read_object(PyObject* object, std::optional<DLDevice> target, py::ReadCall& call, py::TensorObject* self) {
   DLDevice device;
-  if (!query_device(object, device)) return Read::kFailed;
+  if (!query_device(object, call, device)) return Read::kFailed;
   const DeviceTypeInfo* known = find_device_type(device.device_type);
-  if (known == nullptr) {
-    py::raise(kOperation, ErrorCode::kRefused,
-              "__dlpack_device__() names device type " + std::to_string(device.device_type) +
-                  ", which DLPack 1.3 does not have. Copy the array to a known device first");
-    return Read::kFailed;
-  }
+  if (known == nullptr)
+    return call.refuse(refused("__dlpack_device__() names device type " + std::to_string(device.device_type) +
+                               ", which DLPack 1.3 does not have. Copy the array to a known device first"));
   CallPlan plan;
-  Ordering ready;
   plan.ask_host_copy = target && is_host(*target) && !is_host(device) && !is_cuda(device);
-  Status status = plan_stream(device, plan, ready);
+  Status status = plan_stream(device, plan);
   // Libraries refuse tensors of a device that is not current (PyTorch did): make it so for the call.
   std::optional<cuda::DeviceGuard> guard;
   if (status.ok() && is_cuda(device)) status = guard.emplace().enter(device.device_id);
-  if (!status.ok()) {
-    py::raise(kOperation, status.issue());
-    return Read::kFailed;
-  }
+  if (!status.ok()) return call.refuse(std::move(status));
   py::Ref capsule = call_dlpack(object, plan);
   guard.reset();
   if (!capsule) return Read::kFailed;
-  if (!PyCapsule_CheckExact(capsule.get())) {
-    py::raise(kOperation, ErrorCode::kWrongType,
-              "__dlpack__() of " + py::type_name(object) + " returned " + py::type_name(capsule.get()) +
-                  ", not a PyCapsule (DLPack). The producer must mend it");
-    return Read::kFailed;
-  }
-  const Read result = read_capsule(capsule.get(), self);
+  if (!PyCapsule_CheckExact(capsule.get()))
+    return call.refuse(ErrorCode::kWrongType, "__dlpack__() of " + py::type_name(object) + " returned " +
+                                                  py::type_name(capsule.get()) +
+                                                  ", not a PyCapsule (DLPack). This must be fixed in the producer");
+  const Read result = read_capsule(capsule.get(), call, self);
   if (result != Read::kDone) {
     py::ErrorGuard error;  // the capsule's destructor may be Python code, which must not see our error pending
     capsule = py::Ref();
     return result;
   }
   // What the capsule says counts: pinned PyTorch tensors announce one device and deliver another.
-  self->tensor.ready = ready;
+  if (plan.with_stream) self->tensor.ready = Ordering::on_stream(plan.stream);
   if (!is_cuda(self->tensor.dl.device)) [[likely]] {
-    if (status = py::wait_on_host(self->tensor, device.device_id); !status.ok()) {
-      py::raise(kOperation, status.issue());
-      return Read::kFailed;
-    }
+    if (status = py::wait_on_host(self->tensor, device.device_id); !status.ok()) return call.refuse(std::move(status));
   }
   Py_INCREF(object);
   self->source = object;

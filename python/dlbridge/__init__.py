@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dlbridge import tests
     from dlbridge._compat import install_as_dlpack
     from dlbridge._inspect import Report, inspect
+    from dlbridge._use import use
 
 __all__ = [
     "CopyError",
@@ -53,6 +54,7 @@ __all__ = [
     "inspect",
     "install_as_dlpack",
     "tests",
+    "use",
 ]
 
 # Names that are loaded on first use, so that `import dlbridge` stays under its 20 ms: (module, attribute or None).
@@ -62,6 +64,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
     "nd": ("dlbridge.nd", None),
     "tests": ("dlbridge.tests", None),
+    "use": ("dlbridge._use", "use"),
 }
 
 

@@ -19,7 +19,18 @@ def _cast_on_host(tensor: _core.Tensor, dtype: str, order: Literal["C", "F", "K"
     """A dense copy of another dtype, by NumPy's "same_kind" rule: float64 to float32 passes, float to int does not."""
     numpy = importlib.import_module("numpy")
     array = numpy.asarray(_core.to_numpy(tensor))
-    return _core.asdlpack(array.astype(_numpy_dtype(numpy, dtype), order=order, casting="same_kind"))
+    target = _numpy_dtype(numpy, dtype)
+    if not numpy.can_cast(array.dtype, target, casting="same_kind"):
+        raise TypeError(
+            f"{tensor.dtype} is not cast to {dtype} without being asked, by NumPy's 'same_kind' rule. Cast it first: "
+            f"a.astype('{dtype}')"
+        )
+    return _core.asdlpack(array.astype(target, order=order))
+
+
+def copied(source: Any) -> _core.Tensor:
+    """A copy of what cannot be read as it is: numbers of the other byte order, or at a misaligned address."""
+    return _core.asdlpack(source, copy=True)
 
 
 def adapt(tensor: _core.Tensor, dtype: str | None, device: str | None, order: str) -> _core.Tensor:

@@ -92,7 +92,7 @@ def install_as_dlpack() -> None:
 
     ``dlpack.asdlpack(obj)`` then returns a dlbridge Tensor, and ``dlpack.tests.run()`` is dlbridge.tests.run().
     Modules of those names that were imported before stay bound in code that holds them; calling it twice is
-    harmless. One difference is meant: a live export keeps its mmap, bytearray or memoryview locked.
+    harmless. One difference is intended: a live export keeps its mmap, bytearray or memoryview locked.
     """
     dlpack = _module(
         "dlpack",

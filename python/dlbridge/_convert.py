@@ -1,132 +1,209 @@
-"""convert(): a tensor into a named framework, by the table in _consumers.py.
+"""How a tensor enters each framework: one function a way, the cheapest one that both ends understand.
 
-The extension does the fast part (asdlpack, and the direct route to NumPy and to consumers with a C exchange API)
-and calls convert_tensor() for everything else.
+convert(obj, to) goes
+
+1. python/src/convert.cpp   `to`, a name or a module, is looked up in the table of frameworks/table.cpp
+2. python/src/asdlpack.cpp  `obj` is read
+3. frameworks/plan.cpp      the rows of frameworks/<name> are held against the tensor: shared, copied, refused
+4. python/src/convert.cpp   the copy, where there must be one
+5. frameworks/<name>.cpp    in, by the framework's C way (NumPy, PyTorch and whoever has a C exchange table), or
+6. here                     by the function that the row names, with the imported module and the tensor
+
+The facts in the comments were seen with torch 2.13, jax 0.10, tensorflow 2.21, pyarrow 26, onnxruntime 1.31 and 1.32,
+tvm_ffi 0.1.15 and NumPy 2.4, unless a comment says that they were read from documentation only.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn, cast
 
-from dlbridge import _core, _routes
-from dlbridge._capability import Access, Consumer, Layout, Outcome, Verdict, check, faults_of, select, self_copy
-from dlbridge._consumers import ALIASES, CONSUMERS
+from dlbridge import _core
 
+Tensor = _core.Tensor
 
-def consumer_names() -> list[str]:
-    """The names that convert() knows, in the table's order."""
-    return list(CONSUMERS)
-
-
-def _import(name: str, module: str) -> ModuleType:
-    loaded = sys.modules.get(module)
-    if loaded is not None:
-        return loaded
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"convert(): to={name!r}, but module {module!r} cannot be imported: {error}. Install it, or name another "
-            f"of {', '.join(CONSUMERS)}",
-            name=module,
-        ) from error
+# jax keeps 64-bit arrays of other producers only while 64-bit types are on, and truncates them otherwise.
+_WIDE = frozenset({"int64", "uint64", "float64", "complex128"})
+_LEGACY_DEFAULT_STREAM = 1  # as the array API numbers streams
 
 
-def _generic_row(name: str) -> tuple[Consumer, ...]:
-    """A module that is in no row but has the Array API's from_dlpack(): it knows best what it takes."""
-    try:
-        known = callable(getattr(importlib.import_module(name), "from_dlpack", None))
-    except ImportError:
-        known = False
-    if not known:
-        raise ValueError(
-            f"convert(): to={name!r} is no consumer that is known, nor an installed module with from_dlpack(). "
-            f"Known: {', '.join(CONSUMERS)}"
-        )
-    return (Consumer(name, name, _routes.from_dlpack, frozenset(), frozenset(), Access.KEEPS, Layout.ANY),)
+def refuse_import(name: str, module: str, error: ImportError) -> NoReturn:
+    """For a framework of the table that is not there."""
+    raise ImportError(
+        f"convert(): to={name!r}, but module {module!r} cannot be imported: {error}. Install it, or name another of "
+        f"{', '.join(_core.consumers())}",
+        name=module,
+    ) from error
 
 
-def find_rows(to: str | ModuleType) -> tuple[Consumer, ...]:
-    """The rows of the consumer that `to` names; ValueError where there is none."""
-    full_name = to.__name__ if isinstance(to, ModuleType) else to
-    for name in (full_name, full_name.partition(".")[0]):
-        rows = CONSUMERS.get(ALIASES.get(name, name))
-        if rows is not None:
-            return rows
-    return _generic_row(full_name)
+def find_importer(name: str) -> ModuleType:
+    """A module that is not in the table but has the Array API's from_dlpack(). ValueError where there is none."""
+    if all(part.isidentifier() for part in name.split(".")):  # import_module() knows empty and relative names, too
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            pass
+        else:
+            if callable(getattr(module, "from_dlpack", None)):
+                return module
+    raise ValueError(
+        f"convert(): to={name!r} is neither a known consumer nor an installed module with from_dlpack(). "
+        f"Known: {', '.join(_core.consumers())}"
+    )
 
 
-# Rows found before, with their checks, by consumer, dtype, device type and rank: the table is searched once each.
-_Known = tuple[Consumer, tuple[Callable[[Consumer, _core.Tensor], str], ...], str]
-_known: dict[tuple[str | ModuleType, str, str, int], _Known] = {}
+def _as_integers(tensor: Tensor) -> _core.HostTensor:
+    """A host tensor's elements as the unsigned integers of the same width: every consumer can name those."""
+    return cast(_core.HostTensor, _core.reinterpret(tensor, dtype=f"uint{8 * tensor.itemsize}"))
 
 
-def plan(tensor: _core.Tensor, to: str | ModuleType) -> tuple[Consumer | None, Verdict]:
-    """What convert() would do with `tensor`: the row it would use, and whether it passes, is copied or refused.
+def _without_readonly_mark(tensor: Tensor) -> Tensor:
+    """`tensor` as if it were writable, for consumers that never write.
 
-    Imports no consumer. A verdict of COPY with a row says why; REFUSED comes without a row.
+    A legacy DLPack capsule cannot carry the mark and so may not be made from a read-only tensor (DLPack 1.0); a
+    consumer of immutable arrays that only reads legacy capsules would lose nothing by it.
     """
-    key = (to, str(tensor.dtype), tensor.device.type, tensor.ndim)
-    known = _known.get(key)
-    if known is None:
-        rows = find_rows(to)
-        if not rows[0].dtypes:  # a generic row: no capability is known
-            return rows[0], Verdict(Outcome.AS_IS)
-        row, verdict = select(rows, tensor)
-        if row is None:
-            return None, verdict
-        known = _known[key] = (row, faults_of(row), self_copy(row, tensor))
-    row, faults, own = known
-    if own:
-        return row, Verdict(Outcome.COPY, own, "Allow a copy: copy=None or copy=True.")
-    return row, check(row, faults, tensor)
+    return _core.reinterpret(tensor, readonly=False) if tensor.readonly else tensor
 
 
-def convert_tensor(tensor: _core.Tensor, to: str | ModuleType, copy: bool | None = None) -> object:
-    """Gives `tensor` to the consumer `to` and returns the consumer's object.
+def from_dlpack(module: ModuleType, tensor: Tensor) -> object:
+    """Any module with the Array API's from_dlpack(); the versioned capsule carries the read-only mark."""
+    return module.from_dlpack(tensor)
 
-    `copy`: None copies only where the consumer cannot take the tensor as it is, True always copies, False raises
-    CopyError instead of copying. Raises ExchangeError where the consumer cannot take the tensor at all, ImportError
-    where it is not installed, ValueError where `to` names no consumer.
+
+def numpy(_module: ModuleType, tensor: Tensor) -> Any:
+    """An ndarray through NumPy's C API, with ml_dtypes' type where NumPy has none."""
+    return _core.to_numpy(tensor)
+
+
+def tvm_ffi(module: ModuleType, tensor: Tensor) -> object:
+    """Its own importer asks nobody on which stream the data is ready.
+
+    So the stream that it works on is made to wait before: the legacy default one, unless tvm_ffi.use_raw_stream() names
+    another.
     """
-    row, verdict = plan(tensor, to)
-    if row is None:
-        raise _core.ExchangeError(f"convert(): {verdict.reason}. {verdict.remedy}")
-    if verdict.outcome is Outcome.COPY and copy is False:
-        raise _core.CopyError(f"convert(): {row.name} needs a copy: {verdict.reason}. {verdict.remedy}")
-    module = _import(row.name, row.module)
-    if not self_copy(row, tensor) and (copy is True or verdict.outcome is Outcome.COPY):
-        tensor = _core.asdlpack(tensor, copy=True)  # dense, writable, aligned to 64 bytes or more
+    if tensor.device.type == "cuda":
+        stream = module.get_raw_stream(module.device("cuda", tensor.device.id))
+        _core.asdlpack(tensor, stream=stream or _LEGACY_DEFAULT_STREAM)
+    return module.from_dlpack(tensor)
+
+
+def jax(module: ModuleType, tensor: Tensor) -> object:
+    """A jax.Array. jax reads legacy capsules only, which cannot say read-only; its arrays are never written to."""
+    source = _without_readonly_mark(tensor)
+    wide: AbstractContextManager[Any] = nullcontext()
+    if str(tensor.dtype) in _WIDE:
+        wide = module.enable_x64(True) if hasattr(module, "enable_x64") else module.experimental.enable_x64(True)
+    with wide:
+        return module.dlpack.from_dlpack(source)
+
+
+def tensorflow(module: ModuleType, tensor: Tensor) -> object:
+    """An EagerTensor. from_dlpack takes a legacy capsule, not an object; its tensors are never written to."""
+    source = _without_readonly_mark(tensor)
+    return module.experimental.dlpack.from_dlpack(source.__dlpack__())
+
+
+class _OrtSource:
+    """What OrtValue.from_dlpack() asked of a producer until 1.31: it found bool by `dtype`, encoded as uint8."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.dtype = tensor.dtype
+        source = _as_integers(tensor) if tensor.dtype == "bool" else tensor
+        self._source = _without_readonly_mark(source)
+
+    def __dlpack__(self) -> object:
+        return self._source.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._source.__dlpack_device__()
+
+
+@cache
+def _has_bool_capsules(version: str) -> bool:
+    return [int(part) for part in version.split(".")[:2]] >= [1, 32]
+
+
+def onnxruntime(module: ModuleType, tensor: Tensor) -> object:
+    """An OrtValue. The DLPack route, for it gives the value the ownership; ortvalue_from_numpy() does not."""
+    source = _without_readonly_mark(tensor) if _has_bool_capsules(module.__version__) else _OrtSource(tensor)
+    return module.OrtValue.from_dlpack(source)
+
+
+def pyarrow_array(pa: ModuleType, tensor: Tensor) -> object:
+    """A pyarrow.Array over the memory. A foreign buffer, for Array.from_dlpack() is newer than most installs."""
+    name = str(tensor.dtype)
+    if name == "bool":  # Arrow packs eight to the byte
+        return pa.array(memoryview(cast(_core.HostTensor, tensor)).tolist(), pa.bool_())
+    values = pa.foreign_buffer(tensor.data_ptr, tensor.nbytes, base=tensor)
+    return pa.Array.from_buffers(getattr(pa, name)(), tensor.size, [None, values])
+
+
+def pyarrow_tensor(pa: ModuleType, tensor: Tensor) -> object:
+    """A pyarrow.Tensor; from_numpy() takes any stride that is not negative, and keeps the read-only mark."""
+    return pa.Tensor.from_numpy(numpy(pa, tensor))
+
+
+def numba_cuda(module: ModuleType, tensor: Tensor) -> object:
+    """A DeviceNDArray; numba waits for the stream that the CUDA Array Interface names."""
+    return importlib.import_module("numba.cuda").as_cuda_array(tensor)
+
+
+def cudf_series(module: ModuleType, tensor: Tensor) -> object:
+    """A Series over the memory, by the CUDA Array Interface (from its documentation)."""
+    return module.Series(tensor)
+
+
+def cudf_frame(module: ModuleType, tensor: Tensor) -> object:
+    """A DataFrame; from_dlpack() takes a legacy capsule and copies into columns (from its documentation)."""
+    return module.from_dlpack(tensor.__dlpack__(stream=1))
+
+
+def paddle(module: ModuleType, tensor: Tensor) -> object:
+    """A paddle.Tensor; 3.x takes objects, older ones capsules (from its documentation)."""
+    dlpack = module.utils.dlpack
     try:
-        return row.route(module, tensor)
-    except (MemoryError, _core.ExchangeError):
-        raise
-    except ImportError as error:
-        raise _core.ExchangeError(f"convert(): {row.name} cannot take {tensor!r}: {error}. {row.note}") from error
-    except Exception as error:
-        raise _core.ExchangeError(f"convert(): {row.name} refused {tensor!r}: {error}") from error
+        return dlpack.from_dlpack(tensor)
+    except TypeError:
+        return dlpack.from_dlpack(tensor.__dlpack__())
 
 
-def convert(
-    obj: Any,
-    to: str | ModuleType,
-    /,
-    *,
-    device: Any = None,
-    copy: bool | None = None,
-    stream: Any = None,
-) -> object:
-    """dlbridge.convert() for all that the extension does not do directly; it calls this with its own arguments."""
-    if not isinstance(to, (str, ModuleType)):
-        raise TypeError(
-            f"convert(): to is of type {type(to).__name__}; it names a framework, as 'torch' or as the module"
-        )
-    if to not in CONSUMERS:
-        find_rows(to)  # an unknown name is the caller's mistake, whatever the object is
-    tensor = _core.asdlpack(obj, device=device, stream=stream, copy=copy)
-    # With copy=True the copy is made by now: another only where the consumer cannot take even that.
-    return convert_tensor(tensor, to, None if copy else copy)
+def dpnp_host(module: ModuleType, tensor: Tensor) -> object:
+    """A dpnp array in device memory: host memory has to be copied there (from its documentation)."""
+    return module.asarray(numpy(module, tensor))
+
+
+def mlx(module: ModuleType, tensor: Tensor) -> object:
+    """An mlx array, which always owns its memory (from its documentation). bfloat16 crosses as uint16."""
+    mx = importlib.import_module("mlx.core")
+    if tensor.dtype == "bfloat16":
+        return mx.array(numpy(module, _as_integers(tensor))).view(mx.bfloat16)
+    return mx.array(numpy(module, tensor))
+
+
+def openvino(module: ModuleType, tensor: Tensor) -> object:
+    """An openvino.Tensor over the memory, dense only (from its documentation)."""
+    return module.Tensor(numpy(module, tensor), shared_memory=True)
+
+
+def buffer(_module: ModuleType, tensor: Tensor) -> memoryview:
+    """A memoryview."""
+    return memoryview(cast(_core.HostTensor, tensor))
+
+
+def xarray(module: ModuleType, tensor: Tensor) -> object:
+    """A DataArray over the memory."""
+    return module.DataArray(numpy(module, tensor))
+
+
+def pandas_series(module: ModuleType, tensor: Tensor) -> object:
+    """A Series over the memory."""
+    return module.Series(numpy(module, tensor), copy=False)
+
+
+def pandas_frame(module: ModuleType, tensor: Tensor) -> object:
+    """A DataFrame over the memory, rows along axis 0."""
+    return module.DataFrame(numpy(module, tensor), copy=False)

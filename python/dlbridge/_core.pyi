@@ -17,8 +17,9 @@ class CudaError(RuntimeError): ...
 
 @final
 class DType:
-    """An element type. Equal to its name and to NumPy's dtype of that name."""
+    """An element type. Equal to its name, to NumPy's dtype of that name, and to whatever else names it."""
 
+    def __new__(cls, dtype: Any = None) -> DType: ...
     @property
     def name(self) -> str: ...
     @property
@@ -32,6 +33,23 @@ class DType:
     @property
     def itemsize(self) -> int:
         """Bytes of an element; 1 for a sub-byte type."""
+    @property
+    def kind(self) -> str: ...
+    @property
+    def char(self) -> str: ...
+    @property
+    def str(self) -> str:
+        """NumPy's typestr."""
+    @property
+    def type(self) -> Any:
+        """NumPy's scalar type."""
+    @property
+    def dtype(self) -> Any:
+        """numpy.dtype, where NumPy is older than 2.4."""
+    @property
+    def __numpy_dtype__(self) -> Any: ...
+    def __call__(self, *value: Any) -> Any:
+        """A NumPy scalar of this dtype."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -60,6 +78,8 @@ class Tensor:
         """Strides, in bytes; always a tuple."""
     @property
     def dtype(self) -> DType: ...
+    @property
+    def __numpy_dtype__(self) -> Any: ...
     @property
     def device(self) -> Device: ...
     @property
@@ -100,6 +120,8 @@ class Tensor:
         """(DLDeviceType, device id)."""
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any:
         """A NumPy array; TypeError where the host cannot read the memory."""
+    def record_stream(self, stream: int | object, /) -> None:
+        """Says that work on a CUDA stream uses the memory until the tensor dies."""
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> Any: ...
 
 class HostTensor(Tensor):
@@ -141,6 +163,30 @@ def convert(
 ) -> Any:
     """Any producer as an object of the framework `to`."""
 
+@final
+class Plan:
+    """What convert() does with a tensor; `reason` and `remedy` are empty where it is shared."""
+
+    @property
+    def outcome(self) -> Literal["shared", "copied", "refused"]: ...
+    @property
+    def rule(self) -> Literal["", "dtype", "rank", "device", "read-only", "strides", "overlap", "alignment"]:
+        """What of the tensor does not fit; empty where all does."""
+    @property
+    def reason(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+
+class _Consumer(TypedDict):
+    module: str
+    aliases: list[str]
+    dtypes: list[str]
+    writes: bool
+    immutable: bool
+
+def plan(tensor: Tensor, to: str | ModuleType, /) -> Plan: ...
+def consumers() -> dict[str, _Consumer]: ...
+
 class _DTypeRow(TypedDict):
     name: str
     code: int
@@ -151,10 +197,12 @@ class _DTypeRow(TypedDict):
     pep3118: str | None
 
 def peek_capsule(capsule: Any, /) -> dict[str, Any]: ...
+def end_use(source: Any, stream: Any) -> None: ...
 def live_counts() -> dict[str, int]: ...
 def parse_format(format: str | None, itemsize: int, /) -> str: ...
 def parse_typestr(typestr: str, /) -> str: ...
 def dtypes() -> list[_DTypeRow]: ...
+def _dtype(code: int, bits: int, lanes: int) -> DType: ...
 def reinterpret(
     tensor: Tensor,
     *,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from dlbridge import _alias, _core
-from dlbridge._capability import HOST, is_row_major
+from dlbridge import _core
 
 _State = tuple[Any, str, tuple[int, ...], bool, bool]
+
+
+def _as_bytes(tensor: _core.Tensor) -> _core.HostTensor:
+    """The bytes of a host tensor as one dimension; DataError where it is not dense in C order."""
+    return cast(_core.HostTensor, _core.reinterpret(tensor, dtype="uint8", shape=(tensor.nbytes,)))
 
 
 def reduce_ex(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., _core.Tensor], _State]:
@@ -18,20 +22,22 @@ def reduce_ex(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., _core.
     Memory that is dense in C order is not copied with protocol 5; any other is copied dense first. TypeError for a
     tensor that the host cannot read.
     """
-    if tensor.device.type not in HOST:
+    if not isinstance(tensor, _core.HostTensor):
         raise TypeError(
             f"pickle: a tensor on {tensor.device} cannot be pickled: its memory is not the host's. Copy it first: "
             "asdlpack(t, device='cpu')"
         )
-    dense = tensor if is_row_major(tensor) else _core.asdlpack(tensor, copy=True)
-    octets = _alias.as_bytes(dense)
+    try:
+        octets = _as_bytes(tensor)
+    except _core.DataError:  # not dense
+        octets = _as_bytes(_core.asdlpack(tensor, copy=True))
     payload: Any
     if protocol >= 5:
         payload = pickle.PickleBuffer(octets)
     else:
         # The copy's type tells the reader whether it may be written to, as it does for a PickleBuffer in band.
         payload = (bytes if tensor.readonly else bytearray)(memoryview(octets))
-    return rebuild, (payload, str(tensor.dtype), tensor.shape, tensor.readonly, dense.padded)
+    return rebuild, (payload, str(tensor.dtype), tensor.shape, tensor.readonly, tensor.padded)
 
 
 def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool) -> _core.Tensor:

@@ -4,72 +4,67 @@
 #include <string_view>
 
 #include "dlbridge/cuda_order.h"
-#include "protocols/common/copying.h"
+#include "frameworks/numpy.h"
+#include "frameworks/table.h"
 #include "protocols/array_interface/array_interface.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/common/bool_bytes.h"
+#include "protocols/common/byte_order.h"
+#include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
-#include "protocols/cuda_array_interface/cupy_reader.h"
+#include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
-#include "python/src/routes.h"
+#include "python/src/convert.h"
 
 namespace dlbridge::py {
 
 namespace {
 
-constexpr char kOperation[] = "asdlpack()";
-using dlpack::Read;
+using frameworks::ArrayKind;
 
 struct Options {
+  const char* operation = "asdlpack()";
+  bool* swapped = nullptr;  // where a reader says that the bytes are in the other order, if it may
   Protocol protocol = Protocol::kNone;
   StreamArgument stream;
   std::optional<DLDevice> device;
   bool must_copy = false;
   bool never_copy = false;
+  bool takes_protocol = true;
+
+  // Data is copied in any case where the target cannot read host memory, and a copy can mend more than a view.
+  bool will_copy_from_host() const noexcept { return must_copy || (device && !is_host(*device) && !never_copy); }
 };
 
-// --- readers, in the order in which they are preferred ----------------------------------------------------------------
+// --- readers, in the order in which they are preferred ---------------------------------------------------------------
 
-Read read_dlpack(PyObject* object, const Options& options, TensorObject* self) {
-  if (PyCapsule_CheckExact(object)) return dlpack::read_capsule(object, self);
-  // A property that raises is a refusal, not an absence.
-#if PY_VERSION_HEX >= 0x030D0000
-  const int found = PyObject_HasAttrWithError(object, names.dlpack);
-#else
-  PyObject* method = nullptr;
-  const int found = _PyObject_LookupAttr(object, names.dlpack, &method);
-  Py_XDECREF(method);
-#endif
-  if (found <= 0) return found < 0 ? Read::kFailed : Read::kAbsent;
-  return dlpack::read_object(object, options.device, self);
+Read read_dlpack(PyObject* object, const Options& options, ReadCall& call, TensorObject* self) {
+  if (PyCapsule_CheckExact(object)) return dlpack::read_capsule(object, call, self);
+  const Ref method = optional_attribute(object, names.dlpack);
+  if (!method) return PyErr_Occurred() != nullptr ? Read::kFailed : Read::kAbsent;
+  return dlpack::read_object(object, options.device, call, self);
 }
-Read read_cuda(PyObject* object, const Options&, TensorObject* self) {
-  return cuda_array_interface::read(object, self);
+template <Read (*kRead)(PyObject*, ReadCall&, TensorObject*)>
+Read read_by(PyObject* object, const Options&, ReadCall& call, TensorObject* self) {
+  return kRead(object, call, self);
 }
-Read read_struct(PyObject* object, const Options&, TensorObject* self) {
-  return array_interface::read_struct(object, self);
-}
-Read read_dict(PyObject* object, const Options&, TensorObject* self) {
-  return array_interface::read_dict(object, self);
-}
-Read read_buffer(PyObject* object, const Options&, TensorObject* self) { return buffer::read(object, self); }
 
 struct Reader {
   Protocol protocol;
   const char* attribute;
-  Read (*read)(PyObject*, const Options&, TensorObject*);
+  Read (*read)(PyObject*, const Options&, ReadCall&, TensorObject*);
 };
 constexpr Reader kReaders[] = {
     {Protocol::kDLPack, "__dlpack__", read_dlpack},
-    {Protocol::kCudaArrayInterface, "__cuda_array_interface__", read_cuda},
-    {Protocol::kArrayInterface, "__array_struct__", read_struct},
-    {Protocol::kArrayInterface, "__array_interface__", read_dict},
-    {Protocol::kBuffer, "buffer", read_buffer},
+    {Protocol::kCudaArrayInterface, "__cuda_array_interface__", read_by<cuda_array_interface::read>},
+    {Protocol::kArrayInterface, "__array_struct__", read_by<array_interface::read_struct>},
+    {Protocol::kArrayInterface, "__array_interface__", read_by<array_interface::read_dict>},
+    {Protocol::kBuffer, "buffer", read_by<buffer::read>},
 };
 
-// --- what no consumer could use as it is ------------------------------------------------------------------------------
+// --- what no consumer could use as it is -----------------------------------------------------------------------------
 
 [[gnu::cold]] Status refuse_misaligned(const Tensor& tensor) {
   return refused("the data is not aligned to " + std::to_string(alignment_of(tensor.dtype())) + " bytes as " +
@@ -84,18 +79,12 @@ inline bool surely_usable(const TensorObject* self, bool foreign) noexcept {
 [[gnu::cold]] Status check_usable(const TensorObject* self, bool foreign) {
   const Tensor& tensor = self->tensor;
   if (!is_aligned(tensor)) return refuse_misaligned(tensor);
-  const bool doubtful = foreign && tensor.dl.dtype.code == kDLBool && is_host(tensor.dl.device) &&
-                        self->protocol != Protocol::kDLPack;
+  const bool doubtful =
+      foreign && tensor.dl.dtype.code == kDLBool && is_host(tensor.dl.device) && self->protocol != Protocol::kDLPack;
   return doubtful ? check_bool_bytes(tensor) : Status();
 }
 
-// --- several protocols ------------------------------------------------------------------------------------------------
-
-// Errors that say nothing about the array: they end the search.
-bool is_final_error() {
-  return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0 ||
-         PyErr_ExceptionMatches(PyExc_RecursionError) != 0;
-}
+// --- several protocols -----------------------------------------------------------------------------------------------
 
 // The first refusal, which is raised in the end, with the later ones as its notes (PEP 678).
 class Refusals {
@@ -118,104 +107,89 @@ class Refusals {
 
 void raise_no_protocol(PyObject* object, const Options& options) {
   if (options.protocol != Protocol::kNone) {
-    raise(kOperation, ErrorCode::kNoProtocol,
+    raise(options.operation, ErrorCode::kNoProtocol,
           type_name(object) + " does not speak protocol='" + kProtocolNames[static_cast<int>(options.protocol)] +
               "'. Leave protocol out to take what it speaks; dlbridge.inspect(obj) lists it");
     return;
   }
-  raise(kOperation, ErrorCode::kNoProtocol,
+  raise(options.operation, ErrorCode::kNoProtocol,
         type_name(object) + " has none of __dlpack__, __cuda_array_interface__, __array_interface__, "
                             "__array_struct__ and no buffer. Convert it to an array first, for example with "
                             "numpy.asarray()");
 }
 
-// What libraries drop in silence when they export: caught on the ways around their own readers, too.
-bool check_silent_losses(PyObject* object) {
-  const Route route = route_of(Py_TYPE(object)).route;
-  if (route == Route::kNumpy) return array_interface::check_mask(object);
-  if (route == Route::kTorch || route == Route::kTorchSubclass) return dlpack::check_torch(object);
-  return true;
-}
-
-TensorObject* read_generic(PyObject* object, const Options& options, bool only_dlpack) {
-  if (!check_silent_losses(object)) return nullptr;
+// By the protocols in turn, with what the table knows of the array's kind and the protocols do not say.
+TensorObject* read_generic(PyObject* object, const ArrayKind& kind, const Options& options) {
+  if (ReadCall call; kind.check != nullptr && !kind.check(object, call)) {
+    raise_refusal(options.operation, call.refusal);
+    return nullptr;
+  }
   Refusals refusals;
   for (const Reader& reader : kReaders) {
     if (options.protocol != Protocol::kNone && reader.protocol != options.protocol) continue;
-    if (only_dlpack && options.protocol == Protocol::kNone && reader.protocol != Protocol::kDLPack) continue;
+    if (kind.only_dlpack && options.protocol == Protocol::kNone && reader.protocol != Protocol::kDLPack) continue;
     PendingTensor pending(reader.protocol);
     TensorObject* const self = pending.get();
     if (self == nullptr) return nullptr;
-    Read result = reader.read(object, options, self);
-    if (result == Read::kDone && !options.must_copy && !surely_usable(self, true)) {
-      if (const Status status = check_usable(self, true); !status.ok()) {
-        raise(kOperation, status.issue());
-        result = Read::kFailed;
-      }
+    if (options.swapped != nullptr) *options.swapped = false;  // an earlier reader may have said so before it refused
+    ReadCall call;
+    call.swapped = options.swapped;
+    Read result = reader.read(object, options, call, self);
+    if (result == Read::kDone && kind.order != nullptr && !kind.order(object, call, self)) result = Read::kFailed;
+    if (result == Read::kDone && !options.must_copy && !surely_usable(self, true))
+      if (Status status = check_usable(self, true); !status.ok()) result = call.refuse(std::move(status));
+    if (result == Read::kDone) {
+      if (kind.immutable) self->tensor.flags |= kFlagReadOnly;
+      return pending.commit();
     }
-    if (result == Read::kDone) return pending.commit();
     pending.abandon();
     if (result == Read::kAbsent) continue;
+    raise_refusal(options.operation, call.refusal);
     if (is_final_error()) return nullptr;
     refusals.add(reader.attribute);
   }
-  if (refusals.any())
-    refusals.raise_first();
-  else
-    raise_no_protocol(object, options);
+  if (refusals.any()) refusals.raise_first();
+  else raise_no_protocol(object, options);
   return nullptr;
 }
 
-// --- one known type ---------------------------------------------------------------------------------------------------
+// --- one known kind --------------------------------------------------------------------------------------------------
 
-// kAbsent: the direct route does not know this object; the ordinary readers do.
-inline Read read_direct(PyObject* object, const TypeEntry& entry, TensorObject* self) {
-  switch (entry.route) {
-    case Route::kNumpy: self->protocol = Protocol::kArrayInterface; return array_interface::read_numpy(object, self);
-    case Route::kTorch: self->protocol = Protocol::kDLPack; return dlpack::read_torch(object, entry.api, self);
-    case Route::kCupy:
-      self->protocol = Protocol::kCudaArrayInterface;
-      return cuda_array_interface::read_cupy(object, self);
-    case Route::kExchange: self->protocol = Protocol::kDLPack; return dlpack::read_exchange(object, entry.api, self);
-    case Route::kCapsule: self->protocol = Protocol::kDLPack; return dlpack::read_capsule(object, self);
-    case Route::kBuffer: self->protocol = Protocol::kBuffer; return buffer::read(object, self);
-    default: return Read::kAbsent;
-  }
-}
-
-[[gnu::always_inline]] inline TensorObject* read_known(PyObject* object, const TypeEntry& entry,
-                                                       const Options& options) {
-  const Route route = entry.route;  // not read again: reading may run Python code, which may replace the entry
+template <class ReadArray>
+[[gnu::always_inline]] inline TensorObject* read_short(PyObject* object, const ArrayKind& kind, const Options& options,
+                                                       ReadArray read) {
   PendingTensor pending(Protocol::kNone);
   TensorObject* const self = pending.get();
   if (self == nullptr) return nullptr;
-  Read result = read_direct(object, entry, self);
-  const bool foreign = route == Route::kBuffer;
-  if (result == Read::kDone && !surely_usable(self, foreign) && !options.must_copy) [[unlikely]] {
-    if (const Status status = check_usable(self, foreign); !status.ok()) {
-      raise(kOperation, status.issue());
-      result = Read::kFailed;
-    }
+  ReadCall call;
+  call.swapped = options.swapped;
+  Read result = read(call, self);
+  if (result == Read::kDone && !surely_usable(self, kind.foreign_bools) && !options.must_copy) [[unlikely]]
+    if (Status status = check_usable(self, kind.foreign_bools); !status.ok()) result = call.refuse(std::move(status));
+  if (result == Read::kDone) [[likely]] {
+    if (kind.immutable) self->tensor.flags |= kFlagReadOnly;
+    return pending.commit();
   }
-  if (result == Read::kDone) [[likely]] return pending.commit();
   pending.abandon();
-  return result == Read::kAbsent ? read_generic(object, options, false) : nullptr;
+  if (result == Read::kAbsent) return read_generic(object, kind, options);
+  raise_refusal(options.operation, call.refusal);
+  return nullptr;
 }
 
 TensorObject* read_known(PyObject* object, const Options& options) {
-  const TypeEntry& entry = route_of(Py_TYPE(object));
-  if (entry.route == Route::kTensor) {
+  const frameworks::TypeFacts type = frameworks::facts_of(Py_TYPE(object));
+  if (type.kind == &frameworks::kOwnTensor) {
     Py_INCREF(object);
     return as_tensor(object);
   }
-  if (entry.route == Route::kGeneric || entry.route == Route::kTorchSubclass)
-    return read_generic(object, options, entry.route == Route::kTorchSubclass);
-  return read_known(object, entry, options);
+  if (type.kind->read == nullptr) return read_generic(object, *type.kind, options);
+  return read_short(object, *type.kind, options,
+                    [&](ReadCall& call, TensorObject* self) { return type.kind->read(object, type.api, call, self); });
 }
 
-// --- arguments --------------------------------------------------------------------------------------------------------
+// --- arguments -------------------------------------------------------------------------------------------------------
 
-bool parse_protocol(PyObject* argument, Protocol& out) {
+bool parse_protocol(PyObject* argument, const char* operation, Protocol& out) {
   out = Protocol::kNone;
   if (argument == nullptr || argument == Py_None) return true;
   const char* text = PyUnicode_Check(argument) ? PyUnicode_AsUTF8(argument) : nullptr;
@@ -225,7 +199,7 @@ bool parse_protocol(PyObject* argument, Protocol& out) {
     out = static_cast<Protocol>(i);
     return true;
   }
-  raise(kOperation, PyUnicode_Check(argument) ? ErrorCode::kMalformed : ErrorCode::kWrongType,
+  raise(operation, PyUnicode_Check(argument) ? ErrorCode::kMalformed : ErrorCode::kWrongType,
         "protocol is " + (text != nullptr ? "'" + std::string(text) + "'" : type_name(argument)) +
             "; give 'dlpack', 'array_interface', 'cuda_array_interface', 'buffer' or None");
   return false;
@@ -242,14 +216,14 @@ bool parse_options(PyObject* const* args, PyObject* kwnames, Options& out) {
     PyObject** slot = nullptr;
     for (const auto& entry : table)
       if (name == entry.name || PyUnicode_Compare(name, entry.name) == 0) slot = entry.slot;
-    if (slot == nullptr) {
-      PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument '%U'", kOperation, name);
+    if (slot == nullptr || (slot == &protocol && !out.takes_protocol)) {
+      PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument '%U'", out.operation, name);
       return false;
     }
     *slot = args[i];
   }
-  if (!parse_protocol(protocol, out.protocol) || !parse_stream(stream, kOperation, out.stream) ||
-      !parse_device_argument(device, kOperation, out.device))
+  if (!parse_protocol(protocol, out.operation, out.protocol) || !parse_stream(stream, out.operation, out.stream) ||
+      !parse_device_argument(device, out.operation, out.device))
     return false;
   if (copy == nullptr || copy == Py_None) return true;
   const int truth = PyObject_IsTrue(copy);
@@ -258,71 +232,110 @@ bool parse_options(PyObject* const* args, PyObject* kwnames, Options& out) {
   return true;
 }
 
-// Memory that both can read in place is no move: pinned to cpu, managed to its own GPU.
+// A host can read all host memory, and a GPU what is managed, in place: neither is a move. The reverse is one: plain
+// memory is not pinned or managed.
 bool needs_move(DLDevice from, DLDevice to) noexcept {
-  if (is_host(from) && is_host(to)) return false;
-  if (is_cuda(from) && is_cuda(to)) return from.device_id != to.device_id;
-  return !same_device(from, to);
+  if (same_device(from, to)) return false;
+  if (same_device(to, {kDLCPU, 0})) return !is_host(from);
+  if (to.device_type == kDLCUDA) return !is_cuda(from) || from.device_id != to.device_id;
+  return true;
 }
 
-PyObject* apply_options(Ref tensor, const Options& options) {
+// Numbers are turned around in a host copy, which then goes where it is wanted.
+TensorObject* copy_swapped(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {
+  Ref host(as_object(copy_tensor(source, {kDLCPU, 0}, operation, stream)));
+  if (!host) return nullptr;
+  swap_bytes(as_tensor(host.get())->tensor);
+  if (is_host(target)) return as_tensor(host.release());
+  return copy_tensor(as_tensor(host.get()), target, operation, stream);
+}
+
+PyObject* apply_options(Ref tensor, const Options& options, bool swapped) {
   TensorObject* self = as_tensor(tensor.get());
   const DLDevice from = self->tensor.dl.device;
   const DLDevice target = options.device.value_or(from);
   const bool moves = needs_move(from, target);
   if (moves && options.never_copy) {
-    raise(kOperation, ErrorCode::kCopyRefused,
+    raise(options.operation, ErrorCode::kCopyRefused,
           "the array is on " + device_name(from) + " and device asks for " + device_name(target) +
               ", which needs a copy that copy=False forbids. Leave copy out");
     return nullptr;
   }
+  if (moves) {
+    if (const Status status = check_copy_target(target); !status.ok()) {
+      raise(options.operation, status.issue());
+      return nullptr;
+    }
+  }
   if (moves || options.must_copy) {
     // 0 unless the user named a stream.
-    TensorObject* copied = copy_tensor(self, moves ? target : from, kOperation, options.stream.handle);
+    const StreamHandle stream = options.stream.handle;
+    TensorObject* copied = swapped ? copy_swapped(self, moves ? target : from, options.operation, stream)
+                                   : copy_tensor(self, moves ? target : from, options.operation, stream);
     if (copied == nullptr) return nullptr;
     tensor = Ref(as_object(copied));
   }
   const Tensor& result = as_tensor(tensor.get())->tensor;
   // None asks for nothing: the tensor carries its ordering on to whoever takes it.
   if (options.stream.kind == StreamArgument::Kind::kHandle &&
-      !order_for_consumer(result, options.stream, kOperation))
+      !order_for_consumer(result, options.stream, options.operation))
     return nullptr;
   return tensor.release();
 }
 
-PyObject* asdlpack_with_options(PyObject* object, PyObject* const* args, PyObject* kwnames) {
-  Options options;
-  if (!parse_options(args, kwnames, options)) return nullptr;
-  TensorObject* self = options.protocol == Protocol::kNone ? read_known(object, options)
-                                                           : read_generic(object, options, false);
-  return self == nullptr ? nullptr : apply_options(Ref(as_object(self)), options);
+PyObject* read_with_options(PyObject* object, Options& options) {
+  bool swapped = false;
+  if (options.will_copy_from_host()) options.swapped = &swapped;
+  TensorObject* self = options.protocol == Protocol::kNone
+                           ? read_known(object, options)
+                           : read_generic(object, *frameworks::facts_of(Py_TYPE(object)).kind, options);
+  if (self == nullptr) return nullptr;
+  // The options come first: a producer that is copied from is told on its own stream.
+  return settled(as_tensor(apply_options(Ref(as_object(self)), options, swapped)), options.operation);
 }
 
 // Compiled into asdlpack() once more: read_any() has other callers, and the call costs asdlpack() 2 ns.
-[[gnu::always_inline]] inline PyObject* read_plain(PyObject* object) {
-  static const Options kPlain;
-  static constexpr TypeEntry kNumpyEntry{nullptr, 0, Route::kNumpy, nullptr};
-  if (Py_TYPE(object) == array_interface::numpy_array_type) [[likely]]
-    return as_object(read_known(object, kNumpyEntry, kPlain));
-  return as_object(read_known(object, kPlain));
+[[gnu::always_inline]] inline PyObject* read_plain(PyObject* object, const Options& options) {
+  if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]]
+    return as_object(read_short(object, frameworks::kNumpyArray, options, [=](ReadCall& call, TensorObject* self) {
+      return frameworks::read_numpy(object, nullptr, call, self);
+    }));
+  return as_object(read_known(object, options));
 }
 
 }  // namespace
 
-PyObject* read_any(PyObject* object) { return read_plain(object); }
+PyObject* read_any(PyObject* object, const char* operation) {
+  Options options;
+  options.operation = operation;
+  return read_plain(object, options);
+}
 
 PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
   try {
+    static const Options kPlain;
     if (nargs != 1) [[unlikely]] {
-      PyErr_Format(PyExc_TypeError, "%s takes one positional argument, the array; got %zd", kOperation, nargs);
+      PyErr_Format(PyExc_TypeError, "%s takes one positional argument, the array; got %zd", kPlain.operation, nargs);
       return nullptr;
     }
-    if (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0) [[likely]] return read_plain(args[0]);
-    return asdlpack_with_options(args[0], args + 1, kwnames);
+    if (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0) [[likely]]
+      return settled(as_tensor(read_plain(args[0], kPlain)), kPlain.operation);
+    Options options;
+    return parse_options(args + 1, kwnames, options) ? read_with_options(args[0], options) : nullptr;
   } catch (...) {
     raise_current_exception();
     return nullptr;
   }
+}
+
+PyObject* read_for_convert(PyObject* object, const char* operation, PyObject* const* values, PyObject* kwnames,
+                           bool& never_copy) {
+  Options options;
+  options.operation = operation;
+  options.takes_protocol = false;
+  if (!parse_options(values, kwnames, options)) return nullptr;
+  never_copy = options.never_copy;
+  return read_with_options(object, options);
 }
 
 TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {

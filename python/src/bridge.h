@@ -4,14 +4,13 @@
 #include <optional>
 
 #include "protocols/common/tensor_object.h"
-#include "protocols/dlpack/dlpack.h"
 
 namespace dlbridge::py {
 
 // --- tensor_type.cpp ------------------------------------------------------------------------------------------------
-bool init_tensor_types(PyObject* module);
+void init_tensor_types(PyObject* module);  // throws with a Python error set
 
-// --- dtype_device.cpp (pybind11): the values of Tensor.dtype and Tensor.device -----------------------------------------
+// --- dtype_device.cpp (pybind11): the values of Tensor.dtype and Tensor.device ---------------------------------------
 void init_dtype_device(PyObject* module);
 PyObject* make_dtype(DLDataType dtype);  // new reference; null with a Python error set
 PyObject* make_device(DLDevice device);
@@ -22,8 +21,9 @@ bool parse_device_argument(PyObject* argument, const char* operation, std::optio
 
 // --- asdlpack.cpp ---------------------------------------------------------------------------------------------------
 PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;
-// asdlpack(object) with no other argument. New reference; null with a Python error set.
-PyObject* read_any(PyObject* object);
+// asdlpack(object) with no other argument, in the name of `operation` ("": the caller names itself). New reference;
+// null with a Python error set.
+PyObject* read_any(PyObject* object, const char* operation);
 
 // --- convert.cpp ----------------------------------------------------------------------------------------------------
 PyObject* convert(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;
@@ -34,10 +34,10 @@ PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
 // thread's current one). Null with a Python error set.
 TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream = 0);
 
-// --- c_api.cpp: the table that dlbridge/pybind11.h reads arrays with --------------------------------------------------
+// --- c_api.cpp: the table that dlbridge/pybind11.h reads arrays with -------------------------------------------------
 bool init_c_api(PyObject* module);  // false with a Python error set
 
-// --- cold.cpp (pybind11): diagnosis for inspect(), the tests and the self-test runner -----------------------------------
-void init_cold(PyObject* module);
+// --- diagnosis.cpp (pybind11): for inspect(), the tests and the self-test runner -------------------------------------
+void init_diagnosis(PyObject* module);
 
 }  // namespace dlbridge::py

@@ -7,12 +7,11 @@
 
 #include "dlbridge/cuda_order.h"
 #include "dlbridge/dlpack_codec.h"
-#include "protocols/array_interface/array_interface.h"
-#include "protocols/buffer/buffer.h"
+#include "frameworks/numpy.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/record_tensor.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
-#include "python/src/routes.h"
 
 namespace dlbridge::py {
 
@@ -38,43 +37,14 @@ void copy_text(const std::string& text, char* out, std::size_t capacity) noexcep
 
 // --- read -----------------------------------------------------------------------------------------------------------
 
-// jax.Array's one concrete class. Its buffer is five times as cheap as its __dlpack__, which is Python code, and it
-// says that the memory is read-only, which JAX's legacy capsule cannot. Null until an instance is met.
-PyTypeObject* jax_array_type = nullptr;  // a strong reference, guarded by the GIL
-
-bool is_jax_array(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (type == jax_array_type) [[likely]] return true;
-  if (std::strstr(type->tp_name, "ArrayImpl") == nullptr || !type_name(object).starts_with("jaxlib.")) return false;
-  Py_INCREF(type);
-  Py_XDECREF(std::exchange(jax_array_type, type));
-  return true;
-}
-
-// Null without an error: the array has no buffer (it is on a device, sharded, or of a dtype that the buffer protocol
-// cannot say), and the other protocols are to be asked.
-TensorObject* read_jax_buffer(PyObject* object) {
-  PendingTensor pending(Protocol::kBuffer);
-  if (pending.get() == nullptr) return nullptr;
-  if (buffer::read(object, pending.get()) == dlpack::Read::kDone) return pending.commit();
-  pending.abandon();
-  if (PyErr_ExceptionMatches(PyExc_Exception) != 0 && PyErr_ExceptionMatches(PyExc_MemoryError) == 0) PyErr_Clear();
-  return nullptr;
-}
-
-TensorObject* read_object(PyObject* object) {
-  if (route_of(Py_TYPE(object)).route == Route::kGeneric && is_jax_array(object)) {
-    TensorObject* tensor = read_jax_buffer(object);
-    if (tensor != nullptr || PyErr_Occurred() != nullptr) return tensor;
-  }
-  return as_tensor(read_any(object));
-}
+// The extension knows which of its functions and arguments it reads for, and says so itself.
+constexpr char kUnnamed[] = "";
 
 int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t capacity) noexcept {
   return guarded(-1, [&] {
-    if (Py_TYPE(object) == array_interface::numpy_array_type) [[likely]] {
+    if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]] {
       RecordTensor borrowed(*out, dims, capacity);
-      if (array_interface::borrow_numpy(object, borrowed)) [[likely]] {
+      if (frameworks::borrow_numpy(object, borrowed)) [[likely]] {
         out->ready_kind = static_cast<std::uint8_t>(Ordering::Kind::kReady);
         out->protocol = static_cast<std::uint8_t>(Protocol::kArrayInterface);
         Py_INCREF(object);
@@ -82,7 +52,7 @@ int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t 
         return 0;
       }
     }
-    TensorObject* self = read_object(object);
+    auto* self = as_tensor(settled(as_tensor(read_any(object, kUnnamed)), "dlbridge::Tensor from Python"));
     if (self == nullptr) return -1;
     const Tensor& tensor = self->tensor;
     out->dl = tensor.dl;
@@ -96,15 +66,32 @@ int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t 
   });
 }
 
+// A borrowed reference to a function of dlbridge._adapt, which is never let go; `kept` remembers it.
+PyObject* adapting_function(PyObject*& kept, const char* name) {
+  if (kept == nullptr) {
+    const Ref module(PyImport_ImportModule("dlbridge._adapt"));
+    kept = module ? PyObject_GetAttrString(module.get(), name) : nullptr;
+  }
+  return kept;
+}
+
+// What can only be read as a copy is copied: numbers of the other byte order, and misaligned ones.
+PyObject* read_or_copy(PyObject* object) {
+  PyObject* tensor = read_any(object, kUnnamed);
+  if (tensor != nullptr || PyCapsule_CheckExact(object) || PyErr_ExceptionMatches(PyExc_BufferError) == 0)
+    return tensor;
+  PyErr_Clear();
+  static PyObject* kept = nullptr;
+  PyObject* function = adapting_function(kept, "copied");
+  return function != nullptr ? PyObject_CallOneArg(function, object) : nullptr;
+}
+
 PyObject* adapt(PyObject* object, const c_api::Wanted* wanted) noexcept {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    static PyObject* function = nullptr;  // immortal
-    if (function == nullptr) {
-      const Ref module(PyImport_ImportModule("dlbridge._adapt"));
-      function = module ? PyObject_GetAttrString(module.get(), "adapt") : nullptr;
-      if (function == nullptr) return nullptr;
-    }
-    const Ref tensor(as_object(read_object(object)));
+    static PyObject* kept = nullptr;
+    PyObject* function = adapting_function(kept, "adapt");
+    if (function == nullptr) return nullptr;
+    const Ref tensor(read_or_copy(object));
     if (!tensor) return nullptr;
     const DTypeInfo* dtype = wanted->dtype.bits != 0 ? find_dtype(wanted->dtype) : nullptr;
     const DeviceTypeInfo* device = wanted->device_type != 0 ? find_device_type(wanted->device_type) : nullptr;
@@ -125,7 +112,7 @@ PyObject* wrap(DLManagedTensorVersioned* managed, std::uint8_t ready_kind, std::
       return nullptr;
     }
     tensor.ready = Ordering{static_cast<Ordering::Kind>(ready_kind), ready_handle};
-    return as_object(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr));
+    return settled(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr), "dlbridge::Tensor to Python");
   });
 }
 
@@ -136,31 +123,21 @@ PyObject* convert_to(PyObject* tensor, const char* name) noexcept {
   return convert(nullptr, arguments, 2, nullptr);
 }
 
-void release(PyObject* object) noexcept {
-  if (!interpreter_alive()) return;  // the process frees the rest
-  const PyGILState_STATE state = PyGILState_Ensure();
-  {
-    ErrorGuard guard;
-    Py_DECREF(object);
-  }
-  PyGILState_Release(state);
-}
+void release(PyObject* object) noexcept { drop_anywhere(object); }
 
 // --- streams --------------------------------------------------------------------------------------------------------
 
 int parse_stream_argument(PyObject* argument, std::intptr_t* out) noexcept {
   return guarded(-1, [&] {
     StreamArgument stream;
-    if (!parse_stream(argument, "stream", stream)) return -1;
+    if (!parse_stream(argument, "stream", stream, StreamUse::kWork)) return -1;
     if (stream.kind == StreamArgument::Kind::kHandle) {
       if (const Status status = check_stream(stream.handle); !status.ok()) {
         raise("stream", status.issue());
         return -1;
       }
     }
-    *out = stream.kind == StreamArgument::Kind::kNone     ? 0
-           : stream.kind == StreamArgument::Kind::kNoSync ? -1
-                                                          : static_cast<std::intptr_t>(stream.handle);
+    *out = stream.kind == StreamArgument::Kind::kNone ? 0 : static_cast<std::intptr_t>(stream.handle);
     return 0;
   });
 }
@@ -196,7 +173,7 @@ void write_type_name(PyObject* object, char* out, std::size_t capacity) noexcept
 }
 
 constexpr c_api::Table kTable{
-    sizeof(c_api::Table), c_api::kMajor, c_api::kMinor, 0,     read,           adapt,      wrap,
+    sizeof(c_api::Table), c_api::kMajor, c_api::kMinor,         0,     read,           adapt,      wrap,
     convert_to,           release,       parse_stream_argument, order, current_stream, raise_code, write_type_name,
 };
 

@@ -1,18 +1,17 @@
 // DType and Device: small values, compared with the names and objects that users have at hand. Cold, so pybind11.
-#include <pybind11/pybind11.h>
-
 #include <array>
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
 #include "protocols/common/errors.h"
+#include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
+#include "python/src/kit/pybind.h"
+#include "python/src/kit/tables.h"
 
 namespace dlbridge::py {
 
 namespace {
-
-namespace pyb = ::pybind11;
 
 struct DTypeValue {
   DLDataType dl;
@@ -24,23 +23,21 @@ struct DeviceValue {
   std::string name() const { return device_name(dl); }
 };
 
-// float32 == "float32", == np.float32, == np.dtype("float32"), == torch.float32: by the name that each of them has.
-bool dtype_equals(const DTypeValue& self, const pyb::object& other) {
+// dlbridge._dtype.<name>(...): what is more than the name of a dtype.
+template <class... Args>
+pyb::object ask_names(const char* function, const Args&... args) {
+  return pyb::module_::import("dlbridge._dtype").attr(function)(args...);
+}
+
+// float32 == "float32", == "f4", == float, == np.float32, == np.dtype("f4"), == torch.float32: whatever names it.
+bool dtype_equals(const pyb::object& self, const pyb::object& other) {
+  const DLDataType own = self.cast<DTypeValue>().dl;
   if (pyb::isinstance<DTypeValue>(other)) {
     const DLDataType o = other.cast<DTypeValue>().dl;
-    return o.code == self.dl.code && o.bits == self.dl.bits && o.lanes == self.dl.lanes;
+    return o.code == own.code && o.bits == own.bits && o.lanes == own.lanes;
   }
-  if (pyb::isinstance<pyb::str>(other)) return other.cast<std::string>() == self.name();
-  if (pyb::isinstance<pyb::type>(other)) {
-    // NumPy's own scalar types call bool "bool_" (1.x); ml_dtypes' are named as here.
-    const std::string name = pyb::str(other.attr("__name__"));
-    return name == self.name() || name == self.name() + "_";
-  }
-  if (pyb::hasattr(other, "name") && pyb::hasattr(other, "itemsize")) {  // numpy.dtype
-    const pyb::object swapped = pyb::getattr(other, "isnative", pyb::bool_(true));
-    return swapped.cast<bool>() && pyb::str(other.attr("name")).cast<std::string>() == self.name();
-  }
-  return pyb::str(other).cast<std::string>() == "torch." + self.name();
+  if (pyb::isinstance<pyb::str>(other) && other.cast<std::string>() == dtype_name(own)) return true;
+  return ask_names("equals", self, other).cast<bool>();
 }
 
 bool device_equals(const DeviceValue& self, const pyb::object& other) {
@@ -59,58 +56,110 @@ std::string device_type_name(const DeviceValue& self) {
   return type != nullptr ? std::string(type->name) : std::to_string(self.dl.device_type);
 }
 
-// pybind11's exceptions end here: C slots call these functions.
+// A new reference, or null with a Python error set.
 template <class Function>
-PyObject* guarded(Function function) {
-  try {
-    return pyb::object(function()).release().ptr();
-  } catch (pyb::error_already_set& error) {
-    error.restore();
-  } catch (...) {
-    raise_current_exception();
-  }
-  return nullptr;
+PyObject* reference_from(Function function) noexcept {
+  return guarded_pybind([&] { return pyb::object(function()).release().ptr(); });
 }
+
+// DType(obj) is the one DType of that name, not a new object.
+PyObject* dtype_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  static PythonFunction make("dlbridge._dtype", "make");
+  return PyObject_Call(make.get(), args, kwargs);
+}
+int dtype_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 pyb::object& dtype_cache(std::size_t row) {
   static std::array<pyb::object, kDTypes.size()>* cache = new std::array<pyb::object, kDTypes.size()>();  // immortal
   return (*cache)[row];
 }
 
+DLDevice device_of_pair(PyObject* pair, const char* operation) {
+  DLDevice device;
+  if (Status why; !dlpack::parse_device_pair(pair, "device", device, why)) {
+    raise_refusal(operation, why);
+    throw PythonError();
+  }
+  if (device.device_id < 0)
+    throw_issue(operation, ErrorCode::kMalformed,
+                "device has the number " + std::to_string(device.device_id) + "; devices are counted from 0");
+  return device;
+}
+
+// "cuda:1", or an object that prints as one (torch.device).
+DLDevice device_of_text(PyObject* object, const char* operation) {
+  const Ref printed = owned(PyObject_Str(object));
+  const char* text = PyUnicode_AsUTF8(printed.get());
+  checked(text != nullptr);
+  std::optional<DLDevice> device = parse_device(text);
+  if (!device)
+    throw_issue(operation, ErrorCode::kMalformed,
+                std::string("device is '") + text +
+                    "'; give 'cpu', 'cuda', 'cuda:1', a dlbridge.Device, or DLPack's (type, id)");
+  int current = 0;  // "cuda" is the current device, as everywhere else
+  if (std::string_view(text) == "cuda" && cuda::available() && cuda::current_device(current).ok())
+    device->device_id = current;
+  return *device;
+}
+
 }  // namespace
 
 void init_dtype_device(PyObject* module) {
   pyb::module_ m = pyb::reinterpret_borrow<pyb::module_>(module);
-  pyb::class_<DTypeValue>(m, "DType",
-                          "The type of a tensor's elements. str() is its usual name ('float32', 'bfloat16'); it equals "
-                          "that string and NumPy's dtype.")
-      .def_property_readonly("name", &DTypeValue::name, "str: the usual name.")
-      .def_property_readonly("code", [](const DTypeValue& d) { return static_cast<int>(d.dl.code); },
-                             "int: DLPack's DLDataTypeCode.")
-      .def_property_readonly("bits", [](const DTypeValue& d) { return static_cast<int>(d.dl.bits); },
-                             "int: bits of one lane.")
-      .def_property_readonly("lanes", [](const DTypeValue& d) { return static_cast<int>(d.dl.lanes); },
-                             "int: lanes of one element (DLPack).")
-      .def_property_readonly("itemsize", [](const DTypeValue& d) { return itemsize_bytes(d.dl); },
-                             "int: bytes of one element.")
+  pyb::class_<DTypeValue> dtype(m, "DType",
+                                "The type of a tensor's elements. str() is its usual name ('float32', 'bfloat16'); it "
+                                "equals that string, NumPy's dtype, and whatever else names it.");
+  dtype.def_property_readonly("name", &DTypeValue::name, "str: the usual name.")
+      .def_property_readonly(
+          "code", [](const DTypeValue& d) { return static_cast<int>(d.dl.code); }, "int: DLPack's DLDataTypeCode.")
+      .def_property_readonly(
+          "bits", [](const DTypeValue& d) { return static_cast<int>(d.dl.bits); }, "int: bits of one lane.")
+      .def_property_readonly(
+          "lanes", [](const DTypeValue& d) { return static_cast<int>(d.dl.lanes); },
+          "int: lanes of one element (DLPack).")
+      .def_property_readonly(
+          "itemsize", [](const DTypeValue& d) { return itemsize_bytes(d.dl); }, "int: bytes of one element.")
       .def("__str__", &DTypeValue::name)
       .def("__repr__", [](const DTypeValue& d) { return "dlbridge.DType('" + d.name() + "')"; })
-      .def("__hash__", [](const DTypeValue& d) { return pyb::hash(pyb::str(d.name())); })
+      .def_property_readonly(
+          "kind", [](const pyb::object& d) { return ask_names("kind", d); },
+          "str: NumPy's one-letter kind: 'b', 'i', 'u', 'f' or 'c'.")
+      .def_property_readonly(
+          "char", [](const pyb::object& d) { return ask_names("char", d); }, "str: NumPy's one-letter code.")
+      .def_property_readonly(
+          "str", [](const pyb::object& d) { return ask_names("typestr", d); }, "str: NumPy's typestr.")
+      .def_property_readonly(
+          "type", [](const pyb::object& d) { return ask_names("scalar_type", d); }, "type: NumPy's scalar type.")
+      .def_property_readonly(
+          "dtype", [](const pyb::object& d) { return ask_names("inner_dtype", d); },
+          "numpy.dtype: that of this name, for NumPy before 2.4.")
+      .def_property_readonly(
+          "__numpy_dtype__", [](const pyb::object& d) { return ask_names("to_numpy", d); },
+          "numpy.dtype: that of this name, for NumPy from 2.4 on.")
+      .def(
+          "__call__", [](const pyb::object& d, const pyb::args& value) { return ask_names("make_scalar", d, *value); },
+          "A NumPy scalar of this dtype.")
+      .def("__hash__", [](const pyb::object& d) { return ask_names("hash_of", d); })
       .def("__reduce__",
            [](const DTypeValue& d) {
              return pyb::make_tuple(pyb::module_::import("dlbridge._core").attr("_dtype"),
                                     pyb::make_tuple(d.dl.code, d.dl.bits, d.dl.lanes));
            })
       .def("__eq__", &dtype_equals, pyb::is_operator())
-      .def("__ne__", [](const DTypeValue& d, const pyb::object& o) { return !dtype_equals(d, o); },
-           pyb::is_operator());
+      .def(
+          "__ne__", [](const pyb::object& d, const pyb::object& o) { return !dtype_equals(d, o); }, pyb::is_operator());
+  auto* python_type = reinterpret_cast<PyTypeObject*>(dtype.ptr());
+  python_type->tp_new = Guard<dtype_new>::call;
+  python_type->tp_init = dtype_init;
   m.def("_dtype", [](std::uint8_t code, std::uint8_t bits, std::uint16_t lanes) {
-    return DTypeValue{{code, bits, lanes}};
+    return pyb::reinterpret_steal<pyb::object>(make_dtype({code, bits, lanes}));
   });
   pyb::class_<DeviceValue>(m, "Device",
-                           "Where a tensor lies. str() is 'cpu', 'cuda:0', …; it equals that string and DLPack's pair.")
+                           "Where a tensor lies. str() is 'cpu', 'cuda:0', …; it equals that string and "
+                           "DLPack's pair.")
       .def_property_readonly("type", &device_type_name, "str: 'cpu', 'cuda', 'cuda_managed', ….")
-      .def_property_readonly("id", [](const DeviceValue& d) { return d.dl.device_id; }, "int: the device's number.")
+      .def_property_readonly(
+          "id", [](const DeviceValue& d) { return d.dl.device_id; }, "int: the device's number.")
       .def("__str__", &DeviceValue::name)
       .def("__repr__", [](const DeviceValue& d) { return "dlbridge.Device('" + d.name() + "')"; })
       .def("__hash__", [](const DeviceValue& d) { return pyb::hash(pyb::str(d.name())); })
@@ -120,13 +169,14 @@ void init_dtype_device(PyObject* module) {
                                     pyb::make_tuple(static_cast<int>(d.dl.device_type), d.dl.device_id));
            })
       .def("__eq__", &device_equals, pyb::is_operator())
-      .def("__ne__", [](const DeviceValue& d, const pyb::object& o) { return !device_equals(d, o); },
-           pyb::is_operator());
+      .def(
+          "__ne__", [](const DeviceValue& d, const pyb::object& o) { return !device_equals(d, o); },
+          pyb::is_operator());
   m.def("_device", [](int type, int id) { return DeviceValue{{static_cast<DLDeviceType>(type), id}}; });
 }
 
 PyObject* make_dtype(DLDataType dtype) {
-  return guarded([&] {
+  return reference_from([&] {
     const DTypeInfo* row = find_dtype(dtype);
     if (row == nullptr) return pyb::cast(DTypeValue{dtype});
     pyb::object& cached = dtype_cache(static_cast<std::size_t>(row->id));
@@ -143,7 +193,7 @@ bool read_dtype(PyObject* object, DLDataType& out) noexcept {
 }
 
 PyObject* make_device(DLDevice device) {
-  return guarded([&] {
+  return reference_from([&] {
     static pyb::object* cpu = nullptr;  // immortal
     if (device.device_type != kDLCPU) return pyb::cast(DeviceValue{device});
     if (cpu == nullptr) cpu = new pyb::object(pyb::cast(DeviceValue{device}));
@@ -154,38 +204,18 @@ PyObject* make_device(DLDevice device) {
 bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out) {
   out.reset();
   if (argument == nullptr || argument == Py_None) return true;
-  const pyb::handle handle(argument);
-  try {
-    if (pyb::isinstance<DeviceValue>(handle)) {
+  const auto parse = [&] {
+    if (const pyb::handle handle(argument); pyb::isinstance<DeviceValue>(handle)) {
       out = handle.cast<DeviceValue>().dl;
-      return true;
+      return 0;
     }
-  } catch (pyb::error_already_set& error) {  // out of memory, for one; the callers know no pybind11
-    error.restore();
-    return false;
-  }
-  if (PyTuple_Check(argument)) {
-    DLDevice device;
-    if (!dlpack::parse_device_pair(argument, operation, "device", device)) return false;
-    out = device;
-  } else {
-    // "cuda:1", or an object that prints as one (torch.device).
-    const Ref printed(PyObject_Str(argument));
-    const char* text = printed ? PyUnicode_AsUTF8(printed.get()) : nullptr;
-    if (text == nullptr) return false;
-    out = parse_device(text);
-    int current = 0;  // "cuda" is the current device, as everywhere else
-    if (out && std::string_view(text) == "cuda" && cuda::available() && cuda::current_device(current).ok())
-      out->device_id = current;
-    if (!out) {
-      raise(operation, ErrorCode::kMalformed,
-            std::string("device is '") + text + "'; give 'cpu', 'cuda', 'cuda:1', a dlbridge.Device, or DLPack's (type, id)");
-      return false;
-    }
-  }
-  if (find_device_type(out->device_type) != nullptr) return true;
-  raise(operation, ErrorCode::kMalformed, "device type " + std::to_string(out->device_type) + " is not DLPack's");
-  return false;
+    out = PyTuple_Check(argument) ? device_of_pair(argument, operation) : device_of_text(argument, operation);
+    if (find_device_type(out->device_type) == nullptr)
+      throw_issue(operation, ErrorCode::kMalformed,
+                  "device type " + std::to_string(out->device_type) + " is not DLPack's");
+    return 0;
+  };
+  return guarded_pybind(parse) == 0;
 }
 
 }  // namespace dlbridge::py

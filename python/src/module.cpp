@@ -5,44 +5,42 @@
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
-#include "python/src/nd/load.h"
+#include "python/src/kit/pybind.h"
+#include "python/src/kit/tables.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py {
 
 namespace {
 
-using dlbridge::py::Ref;
-
-template <class Function>
-PyCFunction as_c_function(Function* function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
+constexpr char kAsdlpack[] =
+    "asdlpack($module, obj, /, *, protocol=None, stream=None, device=None, copy=None)\n--\n\n"
+    "A Tensor that shares the memory of any array.\n\n"
+    "obj: an object with __dlpack__ (or the DLPack C exchange API), __cuda_array_interface__,\n"
+    "__array_struct__, __array_interface__ or a buffer; or a DLPack capsule, which is consumed. The best protocol\n"
+    "that it has is taken, and the next where one refuses.\n"
+    "protocol: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer' takes that one only.\n"
+    "stream: the CUDA stream the data will be used on, as int or object with __cuda_stream__; it is made to wait\n"
+    "for the producer. None: the tensor carries the ordering on. On the CPU only None and -1.\n"
+    "device: 'cpu', 'cuda', 'cuda:1', …: the data is copied there if it is elsewhere.\n"
+    "copy: True always makes a dense writable copy, False never copies, None only for device.\n\n"
+    "Raises TypeError (ProtocolError) where obj speaks no protocol, BufferError (ExchangeError) where the exchange\n"
+    "must be refused, ValueError (DataError) for malformed data, OverflowError for shapes beyond 63 bits.";
+constexpr char kConvert[] =
+    "convert($module, obj, to, /, *, device=None, copy=None, stream=None)\n--\n\n"
+    "The array as an object of another framework, by the cheapest route that both understand.\n\n"
+    "to: 'numpy', 'torch', 'jax', 'tensorflow', 'cupy', … or the module itself.\n"
+    "copy: None copies only what the framework cannot take as it is (read-only data into PyTorch, negative\n"
+    "strides, …); False raises CopyError instead; True always copies.";
+constexpr char kToExchange[] =
+    "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table.";
+constexpr char kToNumpy[] =
+    "to_numpy($module, tensor, /)\n--\n\nA NumPy array that shares the memory of a host tensor.";
+constexpr char kLoadNd[] = "load_nd($module, /)\n--\n\nThe native half of dlbridge.nd, a module object.";
 
 PyMethodDef functions[] = {
-    {"asdlpack", as_c_function(dlbridge::py::asdlpack), METH_FASTCALL | METH_KEYWORDS,
-     "asdlpack($module, obj, /, *, protocol=None, stream=None, device=None, copy=None)\n--\n\n"
-     "A Tensor that shares the memory of any array.\n\n"
-     "obj: an object with __dlpack__ (or the DLPack C exchange API), __cuda_array_interface__,\n"
-     "__array_struct__, __array_interface__ or a buffer; or a DLPack capsule, which is consumed. The best protocol\n"
-     "that it has is taken, and the next where one refuses.\n"
-     "protocol: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer' takes that one only.\n"
-     "stream: the CUDA stream the data will be used on, as int or object with __cuda_stream__; it is made to wait\n"
-     "for the producer. None: the tensor carries the ordering on. On the CPU only None and -1.\n"
-     "device: 'cpu', 'cuda', 'cuda:1', …: the data is copied there if it is elsewhere.\n"
-     "copy: True always makes a dense writable copy, False never copies, None only for device.\n\n"
-     "Raises TypeError (ProtocolError) where obj speaks no protocol, BufferError (ExchangeError) where the exchange\n"
-     "must be refused, ValueError (DataError) for malformed data, OverflowError for shapes beyond 63 bits."},
-    {"convert", as_c_function(dlbridge::py::convert), METH_FASTCALL | METH_KEYWORDS,
-     "convert($module, obj, to, /, *, device=None, copy=None, stream=None)\n--\n\n"
-     "The array as an object of another framework, by the cheapest route that both understand.\n\n"
-     "to: 'numpy', 'torch', 'jax', 'tensorflow', 'cupy', … or the module itself.\n"
-     "copy: None copies only what the framework cannot take as it is (read-only data into PyTorch, negative\n"
-     "strides, …); False raises CopyError instead; True always copies."},
-    {"to_exchange", as_c_function(dlbridge::py::to_exchange), METH_FASTCALL,
-     "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table."},
-    {"to_numpy", dlbridge::py::to_numpy, METH_O,
-     "to_numpy($module, tensor, /)\n--\n\nA NumPy array that shares the memory of a host tensor."},
-    {"load_nd", dlbridge::py::nd::load_nd, METH_NOARGS,
-     "load_nd($module, /)\n--\n\nThe native half of dlbridge.nd, a module object."},
-    {nullptr, nullptr, 0, nullptr},
+    method<kAsdlpack, asdlpack>(), method<kConvert, convert>(),    method<kToExchange, to_exchange>(),
+    method<kToNumpy, to_numpy>(),  method<kLoadNd, nd::load_nd>(), {nullptr, nullptr, 0, nullptr},
 };
 
 // dlbridge keeps its state in the process: a second interpreter would share freelists without the lock of the first.
@@ -54,21 +52,32 @@ bool refuse_subinterpreter() {
   return true;
 }
 
+void init(PyObject* module) {
+  translate_python_errors();
+  checked(init_names() && init_exceptions(module));
+  init_tensor_types(module);
+  checked(PyModule_AddFunctions(module, functions));
+  checked(init_c_api(module));
+  read_switches();
+  init_dtype_device(module);
+  init_diagnosis(module);
+}
+
 }  // namespace
+
+}  // namespace dlbridge::py
 
 PYBIND11_MODULE(_core_pybind11, m, pybind11::multiple_interpreters::not_supported()) {
   m.attr("__version__") = DLBRIDGE_VERSION;
-  const bool done = dlbridge::py::init_names() && dlbridge::py::init_exceptions(m.ptr()) &&
-                    dlbridge::py::init_tensor_types(m.ptr()) && PyModule_AddFunctions(m.ptr(), functions) == 0 &&
-                    dlbridge::py::init_c_api(m.ptr());
-  if (!done) throw pybind11::error_already_set();
-  dlbridge::py::read_switches();
-  dlbridge::py::init_dtype_device(m.ptr());
-  dlbridge::py::init_cold(m.ptr());
+  try {
+    dlbridge::py::init(m.ptr());
+  } catch (const dlbridge::py::PythonError&) {
+    throw pybind11::error_already_set();
+  }
 }
 
 // pybind11's own entry takes the GIL through PyGILState, which waits forever in a subinterpreter before Python 3.12:
 // the refusal comes first. From 3.13 on this runs in the main interpreter, and CPython refuses by the slot above.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
-  return refuse_subinterpreter() ? nullptr : PyInit__core_pybind11();
+  return dlbridge::py::refuse_subinterpreter() ? nullptr : PyInit__core_pybind11();
 }

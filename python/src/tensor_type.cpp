@@ -1,20 +1,25 @@
 // The Tensor types: slots, attributes, methods. What each exports lives with its protocol.
+#include <array>
 #include <string>
 
+#include "frameworks/numpy.h"
+#include "frameworks/torch.h"
 #include "protocols/array_interface/array_interface.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/held_buffer.h"
+#include "protocols/common/streams.h"
 #include "protocols/cuda_array_interface/cuda_array_interface.h"
+#include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
-
-#include <structmember.h>
+#include "python/src/kit/tables.h"
 
 namespace dlbridge::py {
 
 TensorTypes tensor_types;
 LiveCounts live;
-TensorFreelist tensor_freelist;
+Freelist<TensorObject> tensor_freelist;
 
 namespace {
 
@@ -25,16 +30,20 @@ void free_tensor(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   const bool exact = type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base;
   if (self->tracked || !exact) PyObject_GC_UnTrack(object);
-  if (self->weakrefs != nullptr) [[unlikely]] PyObject_ClearWeakRefs(object);
+  if (self->weakrefs != nullptr) [[unlikely]]
+    PyObject_ClearWeakRefs(object);
+  if (self->notes != nullptr) [[unlikely]]
+    settle_notes(self);
   if (self->tensor.owner) [[unlikely]] {  // foreign code runs: it must not see or lose a pending exception
     ErrorGuard guard;
     self->tensor.~Tensor();
   } else {
     self->tensor.~Tensor();
   }
-  Py_CLEAR(self->source);
+  drop(std::exchange(self->source, nullptr));
   --live.tensors;
-  if (exact) [[likely]] return recycle_tensor(self);
+  if (exact) [[likely]]
+    return recycle_tensor(self);
   type->tp_free(object);
   Py_DECREF(type);
 }
@@ -43,12 +52,12 @@ void free_tensor(PyObject* object) {
 // the source's own buffer.
 bool may_cascade(const TensorObject* self) noexcept {
   const Py_ssize_t references = self->source == nullptr ? 1 : Py_REFCNT(self->source);
-  if (!self->tensor.owner) return references == 1;
-  return references <= 2 || !buffer::holds_view(self);
+  if (!self->tensor.owner || frameworks::is_swap_guard(self->tensor.owner)) return references == 1;
+  return references <= 2 || !holds_buffer(self);
 }
 
-// Arrays that were exchanged to and fro form chains (tensor, array, tensor, …) of any length: CPython's trashcan takes
-// them down without recursion.
+// Arrays that were exchanged to and fro form chains (tensor, array, tensor, …) of any length: CPython's trashcan
+// takes them down without recursion.
 void free_chain(PyObject* object);
 
 // What nearly every tensor is when it dies: a plain view of an object that others hold, too.
@@ -57,34 +66,34 @@ bool dies_simply(const TensorObject* self) noexcept {
          self->source != nullptr && Py_REFCNT(self->source) > 1;
 }
 
-void tensor_dealloc(PyObject* object) {
+void tensor_dealloc(PyObject* object) noexcept {
   if (TensorObject* self = as_tensor(object); dies_simply(self)) [[likely]] {
     self->tensor.~Tensor();
     Py_DECREF(self->source);
     --live.tensors;
     return recycle_tensor(self);
   }
-  if (may_cascade(as_tensor(object))) [[unlikely]] return free_chain(object);
+  if (may_cascade(as_tensor(object))) [[unlikely]]
+    return free_chain(object);
   free_tensor(object);
 }
 
 void free_chain(PyObject* object) {
   PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, tensor_dealloc)
-  free_tensor(object);
+  Py_TRASHCAN_BEGIN(object, tensor_dealloc) free_tensor(object);
   Py_TRASHCAN_END
 }
 
-int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+int tensor_traverse(PyObject* object, visitproc visit, void* arg) noexcept {
   TensorObject* self = as_tensor(object);
   Py_VISIT(self->source);
-  if (buffer::holds_view(self)) Py_VISIT(self->view.obj);
+  if (holds_buffer(self)) Py_VISIT(self->view.obj);
   Py_VISIT(Py_TYPE(object));
   return 0;
 }
 
 // Only a tensor in a dead cycle comes here; what is left of it is empty, so that a finaliser may still look at it.
-int tensor_clear(PyObject* object) {
+int tensor_clear(PyObject* object) noexcept {
   TensorObject* self = as_tensor(object);
   Tensor empty;
   empty.set_dtype(self->tensor.dtype());
@@ -92,6 +101,7 @@ int tensor_clear(PyObject* object) {
   empty.dl.shape[0] = 0;
   empty.dl.strides[0] = 1;
   empty.size = 0;
+  if (self->notes != nullptr) settle_notes(self);
   self->tensor = std::move(empty);
   Py_CLEAR(self->source);
   return 0;
@@ -101,46 +111,49 @@ int tensor_clear(PyObject* object) {
 
 const Tensor& tensor_of(PyObject* self) { return as_tensor(self)->tensor; }
 
-PyObject* get_shape(PyObject* self, void*) { return make_dims(tensor_of(self).dl.shape, tensor_of(self).dl.ndim, 1); }
-PyObject* get_strides(PyObject* self, void*) {
+PyObject* get_shape(PyObject* self) { return make_dims(tensor_of(self).dl.shape, tensor_of(self).dl.ndim, 1); }
+PyObject* get_strides(PyObject* self) {
   return make_dims(tensor_of(self).dl.strides, tensor_of(self).dl.ndim, tensor_of(self).itemsize());
 }
-PyObject* get_dtype(PyObject* self, void*) { return make_dtype(tensor_of(self).dl.dtype); }
-PyObject* get_device(PyObject* self, void*) { return make_device(tensor_of(self).dl.device); }
-PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).dl.ndim); }
-PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).size); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).itemsize()); }
-PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).nbytes()); }
-PyObject* get_data_ptr(PyObject* self, void*) {
+PyObject* get_dtype(PyObject* self) { return make_dtype(tensor_of(self).dl.dtype); }
+// NumPy 2.4 takes an object whose `dtype` is no numpy.dtype, but stands for one, for a mistake: this says which it is.
+PyObject* get_numpy_dtype(PyObject* self) {
+  return PyObject_GetAttrString(owned(get_dtype(self)).get(), "__numpy_dtype__");
+}
+PyObject* get_device(PyObject* self) { return make_device(tensor_of(self).dl.device); }
+PyObject* get_ndim(PyObject* self) { return PyLong_FromLong(tensor_of(self).dl.ndim); }
+PyObject* get_size(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).size); }
+PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).itemsize()); }
+PyObject* get_nbytes(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).nbytes()); }
+PyObject* get_data_ptr(PyObject* self) {
   return PyLong_FromUnsignedLongLong(reinterpret_cast<std::uintptr_t>(tensor_of(self).dl.data));
 }
-PyObject* get_readonly(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).readonly()); }
-PyObject* get_padded(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).padded()); }
-PyObject* get_protocol(PyObject* self, void*) {
+PyObject* get_readonly(PyObject* self) { return PyBool_FromLong(tensor_of(self).readonly()); }
+PyObject* get_padded(PyObject* self) { return PyBool_FromLong(tensor_of(self).padded()); }
+PyObject* get_protocol(PyObject* self) {
   return PyUnicode_FromString(kProtocolNames[static_cast<int>(as_tensor(self)->protocol)]);
 }
-PyObject* get_owner(PyObject* self, void*) {
+PyObject* get_owner(PyObject* self) {
   PyObject* source = as_tensor(self)->source;
   return Ref::borrow(source != nullptr ? source : Py_None).release();
 }
 
 PyGetSetDef attributes[] = {
-    {"shape", get_shape, nullptr, "tuple of int: the extent of each axis, in elements.", nullptr},
-    {"strides", get_strides, nullptr, "tuple of int: bytes from one element to the next, for each axis.", nullptr},
-    {"dtype", get_dtype, nullptr, "dlbridge.DType: equal to its name ('float32') and to NumPy's dtype.", nullptr},
-    {"device", get_device, nullptr, "dlbridge.Device: equal to its name ('cpu', 'cuda:0').", nullptr},
-    {"ndim", get_ndim, nullptr, "int: the number of axes.", nullptr},
-    {"size", get_size, nullptr, "int: the number of elements.", nullptr},
-    {"itemsize", get_itemsize, nullptr, "int: bytes of one element.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "int: bytes that the elements take when stored densely.", nullptr},
-    {"data_ptr", get_data_ptr, nullptr, "int: address of the first element; 0 when size is 0.", nullptr},
-    {"readonly", get_readonly, nullptr, "bool: True where the producer forbids writing.", nullptr},
-    {"padded", get_padded, nullptr, "bool: True where each sub-byte element has a byte of its own (DLPack 1.1).",
-     nullptr},
-    {"protocol", get_protocol, nullptr,
-     "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer'.", nullptr},
-    {"owner", get_owner, nullptr, "The object that was passed in and is kept alive; None for a copy or a capsule.",
-     nullptr},
+    getter<get_shape>("shape", "tuple of int: the extent of each axis, in elements."),
+    getter<get_strides>("strides", "tuple of int: bytes from one element to the next, for each axis."),
+    getter<get_dtype>("dtype", "dlbridge.DType: equal to its name ('float32') and to NumPy's dtype."),
+    getter<get_numpy_dtype>("__numpy_dtype__", "numpy.dtype: NumPy's (or ml_dtypes') of that name."),
+    getter<get_device>("device", "dlbridge.Device: equal to its name ('cpu', 'cuda:0')."),
+    getter<get_ndim>("ndim", "int: the number of axes."),
+    getter<get_size>("size", "int: the number of elements."),
+    getter<get_itemsize>("itemsize", "int: bytes of one element."),
+    getter<get_nbytes>("nbytes", "int: bytes that the elements take when stored densely."),
+    getter<get_data_ptr>("data_ptr", "int: address of the first element; 0 when size is 0."),
+    getter<get_readonly>("readonly", "bool: True where the producer forbids writing."),
+    getter<get_padded>("padded", "bool: True where each sub-byte element has a byte of its own (DLPack 1.1)."),
+    getter<get_protocol>("protocol",
+                         "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer'."),
+    getter<get_owner>("owner", "The object that was passed in and is kept alive; None for a copy or a capsule."),
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -161,73 +174,65 @@ PyGetSetDef cuda_attributes[] = {
 // --- methods --------------------------------------------------------------------------------------------------------
 
 PyObject* tensor_repr(PyObject* self) {
-  try {
-    const TensorObject* object = as_tensor(self);
-    const Ref shape(get_shape(self, nullptr));
-    if (!shape) return nullptr;
-    return PyUnicode_FromFormat("<%s shape=%R dtype=%s device=%s protocol=%s%s>", Py_TYPE(self)->tp_name, shape.get(),
-                                dtype_name(object->tensor.dl.dtype).c_str(),
-                                device_name(object->tensor.dl.device).c_str(),
-                                kProtocolNames[static_cast<int>(object->protocol)],
-                                object->tensor.readonly() ? " readonly" : "");
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
-  }
+  const TensorObject* object = as_tensor(self);
+  const Ref shape = owned(get_shape(self));
+  return PyUnicode_FromFormat(
+      "<%s shape=%R dtype=%s device=%s protocol=%s%s>", Py_TYPE(self)->tp_name, shape.get(),
+      dtype_name(object->tensor.dl.dtype).c_str(), device_name(object->tensor.dl.device).c_str(),
+      kProtocolNames[static_cast<int>(object->protocol)], object->tensor.readonly() ? " readonly" : "");
 }
 
-// __array__(dtype=None, *, copy=None): NumPy's last resort, and its only way to a bfloat16 array.
-PyObject* tensor_array(PyObject* object, PyObject* args, PyObject* kwargs) noexcept {
-  try {
-    PyObject *dtype = Py_None, *copy = Py_None;
-    static const char* keywords[] = {"dtype", "copy", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:__array__", const_cast<char**>(keywords), &dtype, &copy))
-      return nullptr;
-    TensorObject* self = as_tensor(object);
-    if (!is_host(self->tensor.dl.device)) {
-      raise("Tensor.__array__()", ErrorCode::kWrongType,
-            "the tensor is on " + device_name(self->tensor.dl.device) +
-                ", and NumPy reads host memory only. Copy it there: asdlpack(x, device='cpu')");
-      return nullptr;
-    }
-    Ref array(array_interface::make_numpy(self));
-    if (!array || (dtype == Py_None && copy == Py_None)) return array.release();
-    const Ref numpy(PyImport_ImportModule("numpy"));
-    const Ref function(numpy ? PyObject_GetAttrString(numpy.get(), "array") : nullptr);
-    const Ref arguments(PyTuple_Pack(1, array.get()));
-    const Ref options(Py_BuildValue("{s:O,s:O}", "dtype", dtype, "copy", copy));
-    if (!function || !arguments || !options) return nullptr;
-    return PyObject_Call(function.get(), arguments.get(), options.get());
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
-  }
+constexpr char kDlpack[] =
+    "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+    "A DLPack capsule that shares the memory, or a copy of it (array API 2024.12).\n\n"
+    "stream: the consumer's CUDA stream (None: the legacy default stream, -1: no synchronisation); None on the\n"
+    "host. max_version: (major, minor) the consumer takes; None gives a legacy capsule. dl_device: (type, id) the\n"
+    "data is wanted on. copy: True always, False never, None when needed.\n"
+    "Raises BufferError where the exchange must be refused, TypeError and ValueError for bad arguments.";
+constexpr char kDlpackDevice[] =
+    "__dlpack_device__($self)\n--\n\nThe (device_type, device_id) pair of the tensor (DLPack).";
+
+// NumPy's last resort, and its only way to a bfloat16 array.
+constexpr char kArray[] = "__array__($self, dtype=None, *, copy=None)\n--\n\n"
+                          "A NumPy array that shares the memory. Raises TypeError for a tensor on a device.";
+PyObject* tensor_array(PyObject* object, const Call& a) {
+  constexpr char kOperation[] = "Tensor.__array__()";
+  TensorObject* self = as_tensor(object);
+  if (!is_host(self->tensor.dl.device))
+    throw_issue(kOperation, ErrorCode::kWrongType,
+                "the tensor is on " + device_name(self->tensor.dl.device) +
+                    ", and NumPy reads host memory only. Copy it there: asdlpack(x, device='cpu')");
+  Ref array = owned(frameworks::make_numpy(self, kOperation));
+  if (a[0] == nullptr && a[1] == nullptr) return array.release();
+  static PythonFunction numpy_array("numpy", "array");
+  const auto given = [&](std::size_t i) { return a[i] != nullptr ? a[i] : Py_None; };
+  const Ref options = owned(Py_BuildValue("{s:O,s:O}", "dtype", given(0), "copy", given(1)));
+  return PyObject_VectorcallDict(numpy_array.get(), std::array{array.get()}.data(), 1, options.get());
 }
 
+constexpr char kReduceEx[] =
+    "__reduce_ex__($self, protocol, /)\n--\n\nPickles a host tensor; protocol 5 passes the data out of band.";
 PyObject* tensor_reduce_ex(PyObject* self, PyObject* protocol) {
-  const Ref module(PyImport_ImportModule("dlbridge._pickle"));
-  const Ref function(module ? PyObject_GetAttrString(module.get(), "reduce_ex") : nullptr);
-  return function ? PyObject_CallFunctionObjArgs(function.get(), self, protocol, nullptr) : nullptr;
+  static PythonFunction reduce_ex("dlbridge._pickle", "reduce_ex");
+  return reduce_ex(self, protocol).release();
+}
+
+constexpr char kRecordStream[] =
+    "record_stream($self, stream, /)\n--\n\n"
+    "Says that work on a CUDA stream uses the memory: it is not given back to a pool, and the producer does not\n"
+    "use it again, before the work that the stream holds when the tensor dies is done. Nothing waits on the host.\n"
+    "The stream must live as long as the tensor.\n\n"
+    "stream: a handle, 1 (legacy default), 2 (per-thread default), or an object with __cuda_stream__.\n"
+    "Raises BufferError for a tensor on the host, TypeError and ValueError for anything that is not a stream.";
+PyObject* tensor_record_stream(PyObject* object, PyObject* argument) {
+  checked(record_stream(as_tensor(object), argument));
+  Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack::tensor_dlpack)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule that shares the memory, or a copy of it (array API 2024.12).\n\n"
-     "stream: the consumer's CUDA stream (None: the legacy default stream, -1: no synchronisation); None on the\n"
-     "host. max_version: (major, minor) the consumer takes; None gives a legacy capsule. dl_device: (type, id) the\n"
-     "data is wanted on. copy: True always, False never, None when needed.\n"
-     "Raises BufferError where the exchange must be refused, TypeError and ValueError for bad arguments."},
-    {"__dlpack_device__", dlpack::tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self)\n--\n\nThe (device_type, device_id) pair of the tensor (DLPack)."},
-    {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_array)),
-     METH_VARARGS | METH_KEYWORDS,
-     "__array__($self, dtype=None, *, copy=None)\n--\n\n"
-     "A NumPy array that shares the memory. Raises TypeError for a tensor on a device."},
-    {"__reduce_ex__", tensor_reduce_ex, METH_O,
-     "__reduce_ex__($self, protocol, /)\n--\n\nPickles a host tensor; protocol 5 passes the data out of band."},
-    {nullptr, nullptr, 0, nullptr},
+    method<kDlpack, dlpack::tensor_dlpack>(), method<kDlpackDevice, dlpack::tensor_dlpack_device>(),
+    method<kArray, tensor_array>(),           method<kRecordStream, tensor_record_stream>(),
+    method<kReduceEx, tensor_reduce_ex>(),    {nullptr, nullptr, 0, nullptr},
 };
 
 PyMemberDef members[] = {
@@ -236,9 +241,8 @@ PyMemberDef members[] = {
 };
 
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError, "%s cannot be made directly: it describes an array that exists. Use asdlpack(obj)",
-               type->tp_name);
-  return nullptr;
+  throw_error(PyExc_TypeError, "%s cannot be made directly: it describes an array that exists. Use asdlpack(obj)",
+              type->tp_name);
 }
 
 constexpr char kTensorDoc[] =
@@ -246,63 +250,40 @@ constexpr char kTensorDoc[] =
     "Made by asdlpack(). Tensors on the host are HostTensor, on CUDA devices CudaTensor, so that each has the\n"
     "attributes that its device allows and no others. Exports may be taken many times.";
 
-template <class Function>
-void* slot_pointer(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
-PyTypeObject* make_type(PyObject* module, const char* name, PyType_Slot* slots, PyTypeObject* base) {
-  PyType_Spec spec{name, sizeof(TensorObject), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE, slots};
-  PyObject* type = PyType_FromModuleAndSpec(module, &spec, reinterpret_cast<PyObject*>(base));
-  return reinterpret_cast<PyTypeObject*>(type);
-}
-
-// The table goes into each type's own __dict__: consumers compare types exactly, as the facts on the C exchange API
-// ask, and must find it there.
-bool advertise_exchange_api(PyTypeObject* type, PyObject* capsule) {
-  if (PyDict_SetItem(type->tp_dict, names.dlpack_c_exchange_api, capsule) != 0) return false;
+// The exchange table goes into each type's own __dict__: consumers compare types exactly, as the facts on the C
+// exchange API ask, and must find it there.
+PyTypeObject* add_tensor_type(PyObject* module, const char* name, std::vector<PyType_Slot> slots, PyTypeObject* base) {
+  for (const PyType_Slot& life :
+       {slot<tensor_dealloc>(Py_tp_dealloc), slot<tensor_traverse>(Py_tp_traverse), slot<tensor_clear>(Py_tp_clear)})
+    slots.push_back(life);
+  PyTypeObject* type =
+      add_type(module, name, sizeof(TensorObject),
+               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+               std::move(slots), reinterpret_cast<PyObject*>(base));
+  const Ref capsule = owned(dlpack::make_exchange_api_capsule(dlpack::own_exchange_api()));
+  checked(PyDict_SetItem(type->tp_dict, names.dlpack_c_exchange_api, capsule.get()));
   PyType_Modified(type);
-  return true;
+  return type;
 }
 
 }  // namespace
 
-bool init_tensor_types(PyObject* module) {
-  PyType_Slot base_slots[] = {
-      {Py_tp_dealloc, slot_pointer(tensor_dealloc)}, {Py_tp_traverse, slot_pointer(tensor_traverse)},
-      {Py_tp_clear, slot_pointer(tensor_clear)},     {Py_tp_repr, slot_pointer(tensor_repr)},
-      {Py_tp_getset, attributes},                    {Py_tp_methods, methods},
-      {Py_tp_members, members},                      {Py_tp_new, slot_pointer(refuse_new)},
-      {Py_tp_doc, const_cast<char*>(kTensorDoc)},    {0, nullptr},
-  };
-  PyType_Slot host_slots[] = {
-      {Py_tp_getset, host_attributes},
-      {Py_bf_getbuffer, slot_pointer(buffer::get_buffer)},
-      {Py_bf_releasebuffer, slot_pointer(buffer::release_buffer)},
-      {Py_tp_dealloc, slot_pointer(tensor_dealloc)},
-      {Py_tp_traverse, slot_pointer(tensor_traverse)},
-      {Py_tp_clear, slot_pointer(tensor_clear)},
-      {Py_tp_doc, const_cast<char*>("A Tensor in host memory: also a buffer and an __array_interface__.")},
-      {0, nullptr},
-  };
-  PyType_Slot cuda_slots[] = {
-      {Py_tp_getset, cuda_attributes},
-      {Py_tp_dealloc, slot_pointer(tensor_dealloc)},
-      {Py_tp_traverse, slot_pointer(tensor_traverse)},
-      {Py_tp_clear, slot_pointer(tensor_clear)},
-      {Py_tp_doc, const_cast<char*>("A Tensor in CUDA device or managed memory: also a __cuda_array_interface__.")},
-      {0, nullptr},
-  };
-  tensor_types.base = make_type(module, "dlbridge.Tensor", base_slots, nullptr);
-  if (tensor_types.base == nullptr) return false;
-  tensor_types.host = make_type(module, "dlbridge.HostTensor", host_slots, tensor_types.base);
-  tensor_types.cuda = make_type(module, "dlbridge.CudaTensor", cuda_slots, tensor_types.base);
-  const Ref capsule(dlpack::make_exchange_api_capsule());
-  if (tensor_types.host == nullptr || tensor_types.cuda == nullptr || !capsule) return false;
-  for (PyTypeObject* type : {tensor_types.base, tensor_types.host, tensor_types.cuda})
-    if (!advertise_exchange_api(type, capsule.get()) || PyModule_AddType(module, type) != 0) return false;
-  return true;
+void init_tensor_types(PyObject* module) {
+  tensor_types.base =
+      add_tensor_type(module, "dlbridge.Tensor",
+                      {slot<tensor_repr>(Py_tp_repr), slot(Py_tp_getset, attributes), slot(Py_tp_methods, methods),
+                       slot(Py_tp_members, members), slot<refuse_new>(Py_tp_new), doc_slot(kTensorDoc)},
+                      nullptr);
+  tensor_types.host = add_tensor_type(module, "dlbridge.HostTensor",
+                                      {slot(Py_tp_getset, host_attributes), slot<buffer::get_buffer>(Py_bf_getbuffer),
+                                       slot<buffer::release_buffer>(Py_bf_releasebuffer),
+                                       doc_slot("A Tensor in host memory: also a buffer and an __array_interface__.")},
+                                      tensor_types.base);
+  tensor_types.cuda =
+      add_tensor_type(module, "dlbridge.CudaTensor",
+                      {slot(Py_tp_getset, cuda_attributes),
+                       doc_slot("A Tensor in CUDA device or managed memory: also a __cuda_array_interface__.")},
+                      tensor_types.base);
 }
 
 }  // namespace dlbridge::py

@@ -1,5 +1,5 @@
-// The driver as it is found: none, any, or tests/cuda/fake_libcuda.c (through LD_LIBRARY_PATH). Without one the refusals
-// are tested, with a real one what needs no fake.
+// The driver as it is found: none, any, or tests/cuda/fake_libcuda.c (through LD_LIBRARY_PATH). Without one the
+// refusals are tested, with a real one what needs no fake.
 #include <sys/wait.h>
 #include <unistd.h>
 

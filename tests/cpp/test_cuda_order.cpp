@@ -87,23 +87,23 @@ TEST_F(CudaOrder, numbers_that_are_no_stream_are_refused_before_the_driver_follo
   Tensor out;
   for (const StreamHandle bad : {StreamHandle{3}, StreamHandle{4095}, StreamHandle{0x10001}, ~StreamHandle{0}}) {
     const ErrorCode code = ErrorCode::kMalformed;
-    EXPECT_ERROR(cuda::order(bad, Ordering::on_stream(kLegacyStream), 0), code, "is no CUDA stream");
-    EXPECT_ERROR(cuda::order(kLegacyStream, Ordering::on_stream(bad), 0), code, "is no CUDA stream");
-    EXPECT_ERROR(cuda::synchronize(Ordering::on_stream(bad), 0), code, "is no CUDA stream");
-    EXPECT_ERROR(cuda::copy_to_device(borrow(&x, kCpu, {1}, {1}), kCuda0, bad, out), code, "is no CUDA stream");
-    EXPECT_ERROR(cuda::check_stream_handle(bad), code, "is no CUDA stream");
+    EXPECT_ERROR(cuda::order(bad, Ordering::on_stream(kLegacyStream), 0), code, "is not a CUDA stream");
+    EXPECT_ERROR(cuda::order(kLegacyStream, Ordering::on_stream(bad), 0), code, "is not a CUDA stream");
+    EXPECT_ERROR(cuda::synchronize(Ordering::on_stream(bad), 0), code, "is not a CUDA stream");
+    EXPECT_ERROR(cuda::copy_to_device(borrow(&x, kCpu, {1}, {1}), kCuda0, bad, out), code, "is not a CUDA stream");
+    EXPECT_ERROR(cuda::check_stream_handle(bad), code, "is not a CUDA stream");
   }
   const StreamHandle unmapped = 0x7000;
-  EXPECT_ERROR(cuda::check_stream_handle(unmapped), ErrorCode::kMalformed, "is no CUDA stream");
+  EXPECT_ERROR(cuda::check_stream_handle(unmapped), ErrorCode::kMalformed, "is not a CUDA stream");
   for (const StreamHandle good : {kLegacyStream, kPerThreadStream, stream()})
     EXPECT_OK(cuda::check_stream_handle(good));
 }
 
-TEST_F(CudaOrder, per_thread_tokens_move_to_the_relay_stream) {
+TEST_F(CudaOrder, tokens_move_to_the_relay_stream) {
   auto* data = device_array(4, 0);
   slow_fill(data, 4, kPerThreadStream);
   Ordering ready = Ordering::on_stream(kPerThreadStream);
-  EXPECT_OK(cuda::detach_from_thread(ready, 0));
+  EXPECT_OK(cuda::move_to_relay(ready, 0));
   StreamHandle relay = 0;
   EXPECT_OK(cuda::relay_stream(0, relay));
   EXPECT_EQ(ready, Ordering::on_stream(relay));

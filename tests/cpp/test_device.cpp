@@ -12,9 +12,14 @@ struct NamedDevice {
   DLDevice device;
 };
 constexpr NamedDevice kNamed[] = {
-    {"cpu", {kDLCPU, 0}},         {"cuda:0", {kDLCUDA, 0}},         {"cuda:7", {kDLCUDA, 7}},
-    {"cuda_host", {kDLCUDAHost, 0}}, {"cuda_managed:0", {kDLCUDAManaged, 0}}, {"metal:0", {kDLMetal, 0}},
-    {"rocm:1", {kDLROCM, 1}},     {"trn:0", {kDLTrn, 0}},
+    {"cpu", {kDLCPU, 0}},
+    {"cuda:0", {kDLCUDA, 0}},
+    {"cuda:7", {kDLCUDA, 7}},
+    {"cuda_host", {kDLCUDAHost, 0}},
+    {"cuda_managed:0", {kDLCUDAManaged, 0}},
+    {"metal:0", {kDLMetal, 0}},
+    {"rocm:1", {kDLROCM, 1}},
+    {"trn:0", {kDLTrn, 0}},
 };
 
 TEST(DeviceName, RoundTrips) {
@@ -29,7 +34,8 @@ TEST(DeviceName, RoundTrips) {
 TEST(DeviceName, NoIndexMeansTheFirstOne) { EXPECT_TRUE(same_device(*parse_device("cuda"), {kDLCUDA, 0})); }
 
 TEST(DeviceName, TextThatIsNoDeviceIsRefused) {
-  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda: 1", "CUDA", "cuda:99999999999", ":0", "cpu "})
+  for (const char* text :
+       {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda: 1", "CUDA", "cuda:99999999999", ":0", "cpu "})
     EXPECT_FALSE(parse_device(text)) << "'" << text << "'";
 }
 

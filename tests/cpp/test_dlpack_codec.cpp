@@ -156,7 +156,7 @@ TYPED_TEST(BothKinds, AHostDeviceIdIsZeroWhateverTheProducerSays) {
   EXPECT_EQ(t.dl.device.device_id, 0);
 }
 
-// Fault 1: the struct ends where its ABI prefix ends, right before a page that cannot be read.
+// The struct ends where its ABI prefix ends, right before a page that cannot be read.
 TEST(Versioned, Fault1AnotherMajorIsRefusedDeletedAndReadNoFurtherThanFlags) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -5,6 +5,8 @@
 #include <complex>
 #include <set>
 
+#include "dlbridge/tensor.h"
+
 namespace dlbridge {
 namespace {
 
@@ -70,11 +72,19 @@ INSTANTIATE_TEST_SUITE_P(All, DTypeRow, testing::ValuesIn(kExpected),
 
 TEST(DTypeTable, HasNoRowThatTheTestsDoNotKnow) { EXPECT_EQ(kDTypes.size(), std::size(kExpected)); }
 
-// Fault 16: an unknown type has no row, and its name in messages tells code, bits and lanes.
+// An unknown type has no row, and its name in messages tells code, bits and lanes.
 TEST(DTypeTable, Fault16UnknownTypesHaveNoRowAndAreNamed) {
-  constexpr DLDataType kUnknown[] = {{kDLFloat, 32, 4}, {kDLFloat, 24, 1}, {kDLInt, 128, 1},  {kDLInt, 0, 1},
-                                     {18, 8, 1},        {255, 8, 1},       {kDLFloat, 255, 1}, {kDLFloat, 32, 0},
-                                     {kDLBool, 1, 1},   {kDLOpaqueHandle, 64, 1}, {kDLFloat4_e2m1fn, 4, 3}};
+  constexpr DLDataType kUnknown[] = {{kDLFloat, 32, 4},
+                                     {kDLFloat, 24, 1},
+                                     {kDLInt, 128, 1},
+                                     {kDLInt, 0, 1},
+                                     {18, 8, 1},
+                                     {255, 8, 1},
+                                     {kDLFloat, 255, 1},
+                                     {kDLFloat, 32, 0},
+                                     {kDLBool, 1, 1},
+                                     {kDLOpaqueHandle, 64, 1},
+                                     {kDLFloat4_e2m1fn, 4, 3}};
   for (const DLDataType& t : kUnknown) {
     EXPECT_EQ(find_dtype(t), nullptr) << dtype_name(t);
     EXPECT_EQ(dtype_name(t), "DLDataType(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
@@ -132,6 +142,14 @@ TEST(DTypeOf, MapsCppTypes) {
   EXPECT_EQ(info(dtype_of_v<unsigned long long>).name, "uint64");
   EXPECT_EQ(info(dtype_of_v<const signed char>).name, "int8");
   EXPECT_EQ(info(dtype_of_v<char>).itemsize, 1);
+}
+
+TEST(DTypeOf, ComparesWithTheDTypeOfATensor) {
+  Tensor t;
+  t.set_dtype(info(DType::kFloat32));
+  EXPECT_TRUE(t.dtype() == dtype_of_v<float>);
+  EXPECT_TRUE(dtype_of_v<double> != t.dtype());
+  EXPECT_TRUE(t.dtype() == info(DType::kFloat32));
 }
 
 }  // namespace

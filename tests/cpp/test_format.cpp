@@ -14,12 +14,12 @@ struct Accepted {
   const char* dtype;
 };
 constexpr Accepted kAccepted[] = {
-    {nullptr, 1, "uint8"},   {"?", 1, "bool"},       {"b", 1, "int8"},      {"B", 1, "uint8"},     {"c", 1, "uint8"},
-    {"h", 2, "int16"},       {"H", 2, "uint16"},     {"i", 4, "int32"},     {"I", 4, "uint32"},    {"q", 8, "int64"},
-    {"Q", 8, "uint64"},      {"e", 2, "float16"},    {"f", 4, "float32"},   {"d", 8, "float64"},   {"Ze", 4, "complex32"},
-    {"Zf", 8, "complex64"},  {"Zd", 16, "complex128"}, {"@i", 4, "int32"},  {"^i", 4, "int32"},    {"=i", 4, "int32"},
-    {"<i", 4, "int32"},      {"=l", 4, "int32"},     {"<l", 4, "int32"},    {"<L", 4, "uint32"},   {"<q", 8, "int64"},
-    {"<Zf", 8, "complex64"}, {">b", 1, "int8"},      {"!B", 1, "uint8"},    {">?", 1, "bool"},     {"<c", 1, "uint8"},
+    {nullptr, 1, "uint8"},   {"?", 1, "bool"},         {"b", 1, "int8"},    {"B", 1, "uint8"},   {"c", 1, "uint8"},
+    {"h", 2, "int16"},       {"H", 2, "uint16"},       {"i", 4, "int32"},   {"I", 4, "uint32"},  {"q", 8, "int64"},
+    {"Q", 8, "uint64"},      {"e", 2, "float16"},      {"f", 4, "float32"}, {"d", 8, "float64"}, {"Ze", 4, "complex32"},
+    {"Zf", 8, "complex64"},  {"Zd", 16, "complex128"}, {"@i", 4, "int32"},  {"^i", 4, "int32"},  {"=i", 4, "int32"},
+    {"<i", 4, "int32"},      {"=l", 4, "int32"},       {"<l", 4, "int32"},  {"<L", 4, "uint32"}, {"<q", 8, "int64"},
+    {"<Zf", 8, "complex64"}, {">b", 1, "int8"},        {"!B", 1, "uint8"},  {">?", 1, "bool"},   {"<c", 1, "uint8"},
     {"=e", 2, "float16"},    {"<Ze", 4, "complex32"},
 };
 
@@ -50,17 +50,17 @@ struct Refused {
   const char* says;
 };
 constexpr Refused kRefused[] = {
-    {">i", 4, "other byte order"},  {"!i", 4, "other byte order"},   {">Zf", 8, "other byte order"},
-    {"i", 8, "itemsize"},           {"<l", 8, "itemsize"},           {"i", 0, "itemsize"},
-    {"i", -4, "itemsize"},          {"Zf", 4, "itemsize"},           {"=n", 8, "native-only"},
-    {"<N", 8, "native-only"},       {"g", 16, "no dtype"},           {"Zg", 32, "no dtype"},
-    {"s", 1, "no dtype"},           {"p", 1, "no dtype"},            {"u", 2, "no dtype"},
-    {"w", 4, "no dtype"},           {"x", 1, "no dtype"},            {"P", 8, "no dtype"},
-    {"O", 8, "no dtype"},           {"&i", 8, "plain number"},       {"T{i:a:}", 4, "plain number"},
-    {"2i", 8, "plain number"},      {"ii", 8, "plain number"},       {"", 1, "plain number"},
-    {"<", 1, "plain number"},       {"Z", 8, "no dtype"},            {"Zi", 8, "no dtype"},
-    {"Z?", 2, "no dtype"},          {"ZZf", 8, "plain number"},      {" i", 4, "plain number"},
-    {"i ", 4, "plain number"},      {"(2)i", 8, "plain number"},     {"<<i", 4, "plain number"},
+    {">i", 4, "other byte order"}, {"!i", 4, "other byte order"}, {">Zf", 8, "other byte order"},
+    {"i", 8, "itemsize"},          {"<l", 8, "itemsize"},         {"i", 0, "itemsize"},
+    {"i", -4, "itemsize"},         {"Zf", 4, "itemsize"},         {"=n", 8, "native-only"},
+    {"<N", 8, "native-only"},      {"g", 16, "no dtype"},         {"Zg", 32, "no dtype"},
+    {"s", 1, "no dtype"},          {"p", 1, "no dtype"},          {"u", 2, "no dtype"},
+    {"w", 4, "no dtype"},          {"x", 1, "no dtype"},          {"P", 8, "no dtype"},
+    {"O", 8, "no dtype"},          {"&i", 8, "plain number"},     {"T{i:a:}", 4, "plain number"},
+    {"2i", 8, "plain number"},     {"ii", 8, "plain number"},     {"", 1, "plain number"},
+    {"<", 1, "plain number"},      {"Z", 8, "no dtype"},          {"Zi", 8, "no dtype"},
+    {"Z?", 2, "no dtype"},         {"ZZf", 8, "plain number"},    {" i", 4, "plain number"},
+    {"i ", 4, "plain number"},     {"(2)i", 8, "plain number"},   {"<<i", 4, "plain number"},
     {"F", 8, "no dtype"},
 };
 

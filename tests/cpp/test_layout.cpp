@@ -100,24 +100,48 @@ INSTANTIATE_TEST_SUITE_P(
     Layouts, Refused,
     testing::Values(
         Broken{"Fault10NegativeExtent", {2, -1}, {}, kElements, ErrorCode::kMalformed, "axis 1 is -1"},
-        Broken{"Fault10MostNegativeExtent", {kMin}, {}, kElements, ErrorCode::kMalformed, "extents must not be negative"},
-        Broken{"Fault11ProductOverflows", {std::int64_t{1} << 32, std::int64_t{1} << 32}, {}, kElements,
-               ErrorCode::kOverflow, "product of the shape"},
+        Broken{
+            "Fault10MostNegativeExtent", {kMin}, {}, kElements, ErrorCode::kMalformed, "extents must not be negative"},
+        Broken{"Fault11ProductOverflows",
+               {std::int64_t{1} << 32, std::int64_t{1} << 32},
+               {},
+               kElements,
+               ErrorCode::kOverflow,
+               "product of the shape"},
         Broken{"Fault11BytesOverflow", {kMax / 2}, {}, kElements, ErrorCode::kOverflow, "product of the shape"},
-        Broken{"Fault12StrideTimesExtentOverflows", {3}, Dims{kMax / 2 + 1}, kElements, ErrorCode::kOverflow, "stride times extent"},
-        Broken{"Fault12MostNegativeStride", {3}, Dims{kMin}, kElements, ErrorCode::kOverflow, "stride times extent"},
-        Broken{"Fault12SumOfAxesOverflows", {2, 2}, Dims{kMax / 2 + 1, kMax / 2 + 1}, kElements, ErrorCode::kOverflow,
+        Broken{"Fault12StrideTimesExtentOverflows",
+               {3},
+               Dims{kMax / 2 + 1},
+               kElements,
+               ErrorCode::kOverflow,
                "stride times extent"},
-        Broken{"Fault12RowMajorAxisAfterAWildOneOverflows", {2, 4}, Dims{4, 6148914691236517205}, kElements,
-               ErrorCode::kOverflow, "stride times extent"},  // 3 strides are 2^64 - 1: any axis more wraps around
-        Broken{"Fault12ReachInBytesOverflows", {2}, Dims{kMax / 2}, kElements, ErrorCode::kOverflow, "stride times extent"},
+        Broken{"Fault12MostNegativeStride", {3}, Dims{kMin}, kElements, ErrorCode::kOverflow, "stride times extent"},
+        Broken{"Fault12SumOfAxesOverflows",
+               {2, 2},
+               Dims{kMax / 2 + 1, kMax / 2 + 1},
+               kElements,
+               ErrorCode::kOverflow,
+               "stride times extent"},
+        Broken{"Fault12RowMajorAxisAfterAWildOneOverflows",
+               {2, 4},
+               Dims{4, 6148914691236517205},
+               kElements,
+               ErrorCode::kOverflow,
+               "stride times extent"},  // 3 strides are 2^64 - 1: any axis more wraps around
+        Broken{"Fault12ReachInBytesOverflows",
+               {2},
+               Dims{kMax / 2},
+               kElements,
+               ErrorCode::kOverflow,
+               "stride times extent"},
         Broken{"ByteStrideNoMultipleOfTheItemsize", {2}, Dims{5}, kBytes, ErrorCode::kRefused, "5 bytes"}),
     [](const auto& test) { return std::string(test.param.id); });
 
-// Fault 9: shape points nowhere, so reading it would crash.
+// Shape points nowhere, so reading it would crash.
 TEST(Validator, Fault9AbsurdNdimIsRefusedBeforeShapeIsRead) {
   const auto* nowhere = reinterpret_cast<const std::int64_t*>(std::uintptr_t{8});
-  for (const std::int64_t ndim : {std::int64_t{-1}, std::int64_t{1'000'000'000}, std::int64_t{kMaxDims} + 1, kMin, kMax}) {
+  for (const std::int64_t ndim :
+       {std::int64_t{-1}, std::int64_t{1'000'000'000}, std::int64_t{kMaxDims} + 1, kMin, kMax}) {
     Tensor t = make();
     const Status status = build_layout(t, ndim, nowhere, nowhere, kElements);
     ASSERT_FALSE(status.ok());
@@ -216,6 +240,55 @@ TEST(ElementSpan, CoversWhatTheTensorTouches) {
   EXPECT_EQ(span({5, 0}, {kMax, 1}), (Dims{0, 0}));  // overflowed on the way to the zero (found by fuzz_codec)
 }
 
+struct Placed {
+  const char* id;
+  Dims shape;
+  std::optional<Dims> strides;
+  StrideUnit unit;
+  std::int64_t itemsize, offset, length;
+  bool fits;
+};
+
+class Memory : public testing::TestWithParam<Placed> {};
+
+TEST_P(Memory, HoldsALayoutOrNot) {
+  const Placed& c = GetParam();
+  const Status status =
+      check_fits_in_memory(static_cast<std::int64_t>(c.shape.size()), c.shape.data(),
+                           c.strides ? c.strides->data() : nullptr, c.unit, c.itemsize, c.offset, c.length, "Fix it");
+  ASSERT_EQ(status.ok(), c.fits);
+  if (!c.fits) {
+    EXPECT_EQ(status.code(), ErrorCode::kMalformed);
+  }
+}
+constexpr std::int64_t k2To61 = std::int64_t{1} << 61;
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Memory,
+    testing::Values(Placed{"Exactly", {2, 3}, {}, kElements, 4, 0, 24, true},
+                    Placed{"OneByteShort", {2, 3}, {}, kElements, 4, 0, 23, false},
+                    Placed{"BehindAnOffset", {2, 3}, {}, kElements, 4, 8, 32, true},
+                    Placed{"OffsetTooFar", {2, 3}, {}, kElements, 4, 9, 32, false},
+                    Placed{"NegativeOffset", {2}, {}, kElements, 4, -1, 32, false},
+                    Placed{"ZeroDim", {}, {}, kElements, 8, 0, 8, true},
+                    Placed{"ZeroDimTooLarge", {}, {}, kElements, 8, 0, 7, false},
+                    Placed{"ByteStrides", {3}, Dims{5}, kBytes, 4, 0, 14, true},
+                    Placed{"ByteStridesTooFar", {3}, Dims{5}, kBytes, 4, 0, 13, false},
+                    Placed{"NegativeStrideFromTheEnd", {3}, Dims{-4}, kBytes, 4, 8, 12, true},
+                    Placed{"NegativeStrideBeforeTheStart", {3}, Dims{-4}, kBytes, 4, 7, 12, false},
+                    Placed{"BroadcastNeedsOneElement", {1000}, Dims{0}, kBytes, 4, 0, 4, true},
+                    Placed{"StrideOfOneExtentIsNeverUsed", {1, 2}, Dims{kMin, 1}, kElements, 4, 0, 8, true},
+                    Placed{"EmptyNeedsNothing", {0, 4}, Dims{kMax, kMax}, kElements, 8, 0, 0, true},
+                    Placed{"EmptyBehindTheEnd", {0}, {}, kElements, 8, 1, 0, false},
+                    Placed{"ByteStrideWrapsAround", {9}, Dims{k2To61}, kBytes, 4, 0, 64, false},
+                    Placed{"ElementStrideWrapsAround", {3}, Dims{k2To61}, kElements, 8, 0, 64, false},
+                    Placed{"AxesCancelModulo64Bits", {5, 5}, Dims{k2To61, k2To61}, kBytes, 4, 0, 64, false},
+                    Placed{"MostNegativeStride", {2}, Dims{kMin}, kBytes, 4, 0, 64, false},
+                    Placed{"MostNegativeStrideWrapsToZero", {3}, Dims{kMin}, kBytes, 4, 0, 64, false},
+                    Placed{"DenseSizeWrapsAround", {k2To61, 8}, {}, kElements, 4, 0, 64, false},
+                    Placed{"OffsetWrapsAround", {2}, {}, kElements, 4, kMax, 64, false},
+                    Placed{"NegativeExtent", {-1}, {}, kElements, 4, 0, 64, false}),
+    [](const auto& test) { return std::string(test.param.id); });
+
 TEST(FillCStrides, CountsZeroExtentsAsOne) {
   Tensor t = laid_out({2, 0, 3}, {0, 0, 0});
   fill_c_strides(t.dl);
@@ -229,6 +302,9 @@ TEST(TensorBytes, PackedSubbyteTypesShareBytesAndPaddedOnesDoNot) {
   EXPECT_EQ(t.nbytes(), 3);
   t.flags = kFlagPadded;
   EXPECT_EQ(t.nbytes(), 5);
+  t.flags = 0;
+  t.size = kMax;  // times four bits this leaves 64 bits
+  EXPECT_EQ(t.nbytes(), kMax / 2 + 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fault 26 on the host: each allocation of the codec is made to fail in turn. An executable of its own, as it replaces
+// Each allocation of the codec is made to fail in turn. An executable of its own, as it replaces
 // the global operator new.
 #include <gtest/gtest.h>
 

@@ -77,7 +77,7 @@ TEST(Owner, AReleaseThatLooksBackSeesAnEmptyOwner) {
   EXPECT_EQ(context.calls, 1);
 }
 
-// Fault 28, the part without Python: the last owner may die on any thread.
+// The last owner may die on any thread.
 TEST(Owner, Fault28ReleasesOnTheThreadThatDestroysIt) {
   int released = 0;
   std::thread([owner = Owner(&released, count)]() mutable { owner.reset(); }).join();
@@ -131,7 +131,8 @@ TEST_P(TensorMove, KeepsDimsFlagsAndOwnerAndPointsIntoTheNewObject) {
   }
   EXPECT_EQ(released, 1);
 }
-INSTANTIATE_TEST_SUITE_P(Ndim, TensorMove, testing::Values(0, 1, kInlineDims - 1, kInlineDims, kInlineDims + 1, kMaxDims),
+INSTANTIATE_TEST_SUITE_P(Ndim, TensorMove,
+                         testing::Values(0, 1, kInlineDims - 1, kInlineDims, kInlineDims + 1, kMaxDims),
                          testing::PrintToStringParamName());
 
 TEST(TensorMoveAssign, ReleasesTheTargetsOldOwnerAndGoesFromHeapToInline) {

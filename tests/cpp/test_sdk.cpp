@@ -20,7 +20,9 @@ using test::VersionedProducer;
 
 TEST(Take, ConsumesAlwaysAlsoOnError) {
   VersionedProducer good;
-  { const Tensor t = Tensor::take(&good.managed); }
+  {
+    const Tensor t = Tensor::take(&good.managed);
+  }
   EXPECT_EQ(good.deleted, 1);
   VersionedProducer major2;
   major2.managed.version.major = 2;
@@ -109,7 +111,7 @@ TEST(View, ReadsAndWritesEveryLayout) {
 
   VersionedProducer r(std::vector<std::int64_t>{});
   Tensor scalar = matrix(r);
-  EXPECT_EQ((scalar.view<const float, 0>()()), 0) << "fault 8";
+  EXPECT_EQ((scalar.view<const float, 0>()()), 0);
 }
 
 TEST(View, NegativeStridesAndAnEmptyTensor) {
@@ -148,24 +150,46 @@ struct Refusal {
 
 TEST(View, SaysExpectedGotAndWhatToDo) {
   const std::vector<Refusal> refusals = {
-      {"dtype", [](VersionedProducer& p) { p.managed.dl_tensor.dtype = {kDLInt, 32, 1}; },
-       [](Tensor& t) { t.view<float, 2>(); }, ErrorCode::kWrongType,
+      {"dtype",
+       [](VersionedProducer& p) { p.managed.dl_tensor.dtype = {kDLInt, 32, 1}; },
+       [](Tensor& t) { t.view<float, 2>(); },
+       ErrorCode::kWrongType,
        {"view: expected dtype float32, got (2, 3) [int32, strides (3, 1), cpu, writable]", "Hint: cast"}},
-      {"rank", [](VersionedProducer&) {}, [](Tensor& t) { t.view<float, 3>(); }, ErrorCode::kMalformed,
+      {"rank",
+       [](VersionedProducer&) {},
+       [](Tensor& t) { t.view<float, 3>(); },
+       ErrorCode::kMalformed,
        {"expected rank 3, got (2, 3) [float32"}},
-      {"device", [](VersionedProducer& p) { p.managed.dl_tensor.device = {kDLCUDA, 1}; },
-       [](Tensor& t) { t.view<float, 2>(); }, ErrorCode::kRefused, {"expected device cpu or cuda_host", "cuda:1"}},
-      {"layout", [](VersionedProducer& p) { p.set_strides({1, 2}); },
-       [](Tensor& t) { t.view<const float, 2, c_contig>(); }, ErrorCode::kCopyRefused,
+      {"device",
+       [](VersionedProducer& p) { p.managed.dl_tensor.device = {kDLCUDA, 1}; },
+       [](Tensor& t) { t.view<float, 2>(); },
+       ErrorCode::kRefused,
+       {"expected device cpu or cuda_host", "cuda:1"}},
+      {"layout",
+       [](VersionedProducer& p) { p.set_strides({1, 2}); },
+       [](Tensor& t) { t.view<const float, 2, c_contig>(); },
+       ErrorCode::kCopyRefused,
        {"expected C-contiguous", "strides (1, 2)", "copy::if_needed"}},
-      {"18 read-only", [](VersionedProducer& p) { p.managed.flags = kFlagReadOnly; },
-       [](Tensor& t) { t.view<float, 2>(); }, ErrorCode::kCopyRefused, {"expected writable memory", "read-only]"}},
-      {"19 stride 0", [](VersionedProducer& p) { p.set_strides({0, 1}); }, [](Tensor& t) { t.view<float, 2>(); },
-       ErrorCode::kCopyRefused, {"distinct elements", "strides (0, 1)"}},
-      {"axes that run into one another", [](VersionedProducer& p) { p.set_strides({1, 1}); },
-       [](Tensor& t) { t.view<float, 2>(); }, ErrorCode::kCopyRefused, {"distinct elements"}},
-      {"15 misaligned", [](VersionedProducer& p) { p.managed.dl_tensor.byte_offset = 2; },
-       [](Tensor& t) { t.view<const float, 2>(); }, ErrorCode::kCopyRefused, {"aligned to 4 bytes", "the address"}},
+      {"18 read-only",
+       [](VersionedProducer& p) { p.managed.flags = kFlagReadOnly; },
+       [](Tensor& t) { t.view<float, 2>(); },
+       ErrorCode::kCopyRefused,
+       {"expected writable memory", "read-only]"}},
+      {"19 stride 0",
+       [](VersionedProducer& p) { p.set_strides({0, 1}); },
+       [](Tensor& t) { t.view<float, 2>(); },
+       ErrorCode::kCopyRefused,
+       {"distinct elements", "strides (0, 1)"}},
+      {"axes that run into one another",
+       [](VersionedProducer& p) { p.set_strides({1, 1}); },
+       [](Tensor& t) { t.view<float, 2>(); },
+       ErrorCode::kCopyRefused,
+       {"distinct elements"}},
+      {"15 misaligned",
+       [](VersionedProducer& p) { p.managed.dl_tensor.byte_offset = 2; },
+       [](Tensor& t) { t.view<const float, 2>(); },
+       ErrorCode::kCopyRefused,
+       {"aligned to 4 bytes", "the address"}},
   };
   for (const Refusal& r : refusals) {
     SCOPED_TRACE(r.id);
@@ -208,6 +232,18 @@ TEST(View, WidensAndNeverNarrows) {
   static_assert(!std::is_constructible_v<Strict, TensorView<float, 2>>);
   static_assert(!std::is_constructible_v<TensorView<float, 2, any_layout, on_cuda>, Strict>);
   static_assert(!std::is_constructible_v<TensorView<const float, 1>, Tensor>, "a view of a temporary");
+}
+
+TEST(View, ExtentsOfATemporaryOutliveIt) {
+  VersionedProducer p({2, 3});
+  Tensor t = matrix(p);
+  const auto extents = t.view<float, 2>().extents();
+  const auto strides = t.view<float, 2>().strides();
+  static_assert(std::is_same_v<decltype(extents), const std::array<std::int64_t, 2>>);
+  EXPECT_EQ(extents[1], 3);
+  EXPECT_EQ(strides[0], 3);
+  const auto of_tensor = t.view<float, static_cast<int>(dyn)>().extents();  // there they are the tensor's
+  EXPECT_EQ(of_tensor.data(), t.dl.shape);
 }
 
 TEST(Check, SaysWhyAndDoesNotThrow) {

@@ -1,10 +1,10 @@
-#include "protocols/array_interface/typestr.h"
+#include "protocols/common/typestr.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace dlbridge::array_interface {
+namespace dlbridge {
 namespace {
 
 struct Accepted {
@@ -12,9 +12,9 @@ struct Accepted {
   const char* dtype;
 };
 constexpr Accepted kAccepted[] = {
-    {"|b1", "bool"},     {"<b1", "bool"},      {">u1", "uint8"},   {"|i1", "int8"},      {"<i2", "int16"},
-    {"<i4", "int32"},    {"<i8", "int64"},     {"=i8", "int64"},   {"|u1", "uint8"},     {"<u2", "uint16"},
-    {"<u4", "uint32"},   {"<u8", "uint64"},    {"<f2", "float16"}, {"<f4", "float32"},   {"<f8", "float64"},
+    {"|b1", "bool"},      {"<b1", "bool"},        {">u1", "uint8"},    {"|i1", "int8"},    {"<i2", "int16"},
+    {"<i4", "int32"},     {"<i8", "int64"},       {"=i8", "int64"},    {"|u1", "uint8"},   {"<u2", "uint16"},
+    {"<u4", "uint32"},    {"<u8", "uint64"},      {"<f2", "float16"},  {"<f4", "float32"}, {"<f8", "float64"},
     {"<c8", "complex64"}, {"<c16", "complex128"}, {"<f04", "float32"},
 };
 
@@ -92,4 +92,4 @@ TEST(FormatTypestr, OneByteItemsHaveNoByteOrder) {
 }
 
 }  // namespace
-}  // namespace dlbridge::array_interface
+}  // namespace dlbridge

@@ -8,31 +8,13 @@ import os
 import threading
 
 from dlbridge import CopyError, CudaError, asdlpack
-from fake_cuda import (
-    NEW,
-    NEWEST,
-    OLD,
-    CaiArray,
-    DLPackArray,
-    Memory,
-    forget,
-    lib,
-    log,
-    main,
-    new_calls,
-    new_stream,
-    nothing_blocks,
-    peek,
-    read_on,
-    refused,
-    slow_array,
-    values,
-)
-from lifecycle_support import CPU, CUDA, IS_COPIED, Consumed, nothing_lost
+from dlbridge.tests.conformance._abi import IS_COPIED
+from fake_cuda import *
+from lifecycle_support import CPU, CUDA, Consumed, nothing_lost
 
 # What the interpreter of a case is started with, beside the fake.
 ENVIRONMENT = {
-    "test_f26_every_device_allocation_may_fail_without_pools": {"FAKE_CUDA_NO_POOLS": "1"},
+    "test_every_device_allocation_may_fail_without_pools": {"FAKE_CUDA_NO_POOLS": "1"},
 }
 
 
@@ -74,14 +56,14 @@ def test_dl_device_cpu_from_a_gpu_copies_right():
         assert values(array, len(expected)) == expected, name
 
 
-def test_e16_dl_device_cpu_with_a_stream_is_refused():
+def test_dl_device_cpu_with_a_stream_is_refused():
     tensor = asdlpack(CaiArray(Memory(), stream=new_stream()))
     for stream in (1, 2, new_stream()):
         refused(BufferError, "stream must be None", lambda s=stream: tensor.__dlpack__(dl_device=(CPU, 0), stream=s))
     assert peek(tensor.__dlpack__(dl_device=(CPU, 0), stream=None))["device"] == (CPU, 0)
 
 
-def test_e12_copy_false_refuses_a_move():
+def test_copy_false_refuses_a_move():
     tensor = asdlpack(CaiArray(Memory()))
     for call in (
         lambda: tensor.__dlpack__(dl_device=(CPU, 0), copy=False),
@@ -114,7 +96,7 @@ def test_copy_true_on_the_device_is_ordered_and_its_own():
     held.delete()
 
 
-def test_e11_a_copied_export_says_so():
+def test_a_copied_export_says_so():
     consumer = new_stream()
     array = slow_array(new_stream())
     tensor = asdlpack(array)
@@ -132,6 +114,7 @@ def test_device_moves_between_gpus():
         moved = asdlpack(array, device="cuda:1")
         assert (str(moved.device), moved.shape) == ("cuda:1", shape), name
         assert values(moved, len(expected)) == expected, name
+    del moved
     array = slow_array(new_stream(0))
     forget()
     moved = asdlpack(array, device="cuda:1")
@@ -140,6 +123,19 @@ def test_device_moves_between_gpus():
     consumer = new_stream(1)
     moved.__dlpack__(stream=consumer)
     assert read_on(consumer, moved.data_ptr, 6) == [NEW] * 6
+
+
+def test_memory_that_another_gpu_writes_is_freed_when_it_has():
+    """The driver looks at the device of the memory alone, and unmaps what the other one still writes."""
+    array = slow_array(new_stream(0))
+    moved = asdlpack(array, device="cuda:1")
+    forget()
+    del moved
+    assert [line.split()[0] for line in new_calls("event_synchronize", "free")] == ["event_synchronize", "free"]
+    copied = asdlpack(array, copy=True)
+    forget()
+    del copied
+    assert new_calls("event_synchronize") == []  # its own device's work is the driver's to wait for
 
 
 def test_device_moves_from_the_host():
@@ -220,15 +216,15 @@ def provoke_allocations():
     assert failures >= len(operations)
 
 
-def test_f26_every_device_allocation_may_fail():
+def test_every_device_allocation_may_fail():
     provoke_allocations()
 
 
-def test_f26_every_device_allocation_may_fail_without_pools():
+def test_every_device_allocation_may_fail_without_pools():
     provoke_allocations()
 
 
-def test_f27_a_copy_larger_than_the_device_is_a_memory_error():
+def test_a_copy_larger_than_the_device_is_a_memory_error():
     memory = Memory()
     huge = asdlpack(CaiArray(memory, (1 << 45, 1), strides=(0, 4)))
     with nothing_lost():
@@ -236,7 +232,7 @@ def test_f27_a_copy_larger_than_the_device_is_a_memory_error():
         refused(MemoryError, "", lambda: asdlpack(huge, device="cpu"))
 
 
-def test_f27_sticky_errors_are_reported_as_such():
+def test_sticky_errors_are_reported_as_such():
     array = slow_array(new_stream())
     tensor = asdlpack(array)
     copy = asdlpack(tensor, copy=True)
@@ -254,13 +250,14 @@ def test_f27_sticky_errors_are_reported_as_such():
     del copy  # its memory cannot be freed any more, and that is no crash
 
 
-def test_f27_a_destroyed_stream_is_an_error():
+def test_a_destroyed_stream_is_an_error():
     consumer, producer = new_stream(), new_stream()
     tensor = asdlpack(CaiArray(Memory(), stream=producer))
     assert lib.cuStreamDestroy_v2(consumer) == 0
     refused(CudaError, "CUDA_ERROR_INVALID_HANDLE", lambda: tensor.__dlpack__(stream=consumer))
     assert lib.cuStreamDestroy_v2(producer) == 0
-    refused(CudaError, "CUDA_ERROR_INVALID_HANDLE", lambda: tensor.__dlpack__(stream=new_stream()))
+    refused(CudaError, "CUDA_ERROR_INVALID_HANDLE", lambda: asdlpack(CaiArray(Memory(), stream=producer)))
+    tensor.__dlpack__(stream=new_stream())  # read while the stream lived: it is not needed any more
     assert lib.fake_cuda_context_depth() == 0
 
 
@@ -279,7 +276,7 @@ def test_copies_leave_no_memory_behind():
     assert len([line for line in log() if line.startswith("event_create")]) == events  # reused
 
 
-def test_f28_device_copies_are_freed_on_any_thread():
+def test_device_copies_are_freed_on_any_thread():
     tensor = asdlpack(CaiArray(Memory()))
     asdlpack(tensor, copy=True)
     lib.fake_cuda_synchronize()
@@ -292,7 +289,7 @@ def test_f28_device_copies_are_freed_on_any_thread():
         assert lib.fake_cuda_live_bytes() == before
 
 
-def test_f29_device_copies_after_a_fork_are_refused_not_crashed():
+def test_device_copies_after_a_fork_are_refused_not_crashed():
     tensor = asdlpack(CaiArray(Memory(), stream=new_stream()))
     copy = asdlpack(tensor, copy=True)
     child = os.fork()
@@ -308,7 +305,7 @@ def test_f29_device_copies_after_a_fork_are_refused_not_crashed():
     assert values(copy, 6) == list(range(6))
 
 
-def test_f30_threads_take_one_device_tensor():
+def test_threads_take_one_device_tensor():
     tensor = asdlpack(CaiArray(Memory(), stream=new_stream()))
     asdlpack(tensor, copy=True)
     streams = [new_stream() for _ in range(4)]

@@ -11,7 +11,7 @@ import weakref
 
 from dlbridge import nd
 from dlbridge.nd import cuda
-from fake_cuda import NEWEST, Memory, calls, forget, lib, main, new_calls, new_stream, refused
+from fake_cuda import *
 from lifecycle_support import CUDA, CUDA_MANAGED, Consumed
 
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def new_array(count, dtype="uint8"):
     return nd.ndarray((count,), dtype, memptr=cuda.alloc(count * itemsize))
 
 
-def test_nd1_pointers_reach_into_memory_and_no_further():
+def test_pointers_reach_into_memory_and_no_further():
     pointer = cuda.alloc(1000)
     assert pointer.mem.size == 1000
     assert pointer.ptr == pointer.mem.ptr == int(pointer)
@@ -62,7 +62,7 @@ def test_nd1_pointers_reach_into_memory_and_no_further():
     refused(TypeError, "mem is list", lambda: cuda.MemoryPointer([1], 0))
 
 
-def test_nd2_memory_of_others_is_kept_and_arrays_are_made_of_it():
+def test_memory_of_others_is_kept_and_arrays_are_made_of_it():
     class Owner:
         pass
 
@@ -92,7 +92,7 @@ def test_nd2_memory_of_others_is_kept_and_arrays_are_made_of_it():
     refused(TypeError, "Give a MemoryPointer", lambda: nd.ndarray((2,), "int32", memptr=7))
 
 
-def test_nd3_the_pool_has_figures_a_limit_and_words_for_its_end():
+def test_the_pool_has_figures_a_limit_and_words_for_its_end():
     a = new_array(1000)
     assert (pool.used_bytes(), pool.total_bytes(), pool.n_free_blocks()) == (1024, 2 * MIB, 1)
     assert pool.free_bytes() == 2 * MIB - 1024
@@ -132,11 +132,17 @@ def test_nd3_the_pool_has_figures_a_limit_and_words_for_its_end():
     assert calls("stream_synchronize", "event_synchronize", "ctx_synchronize") == []
 
 
-def test_nd4_every_kind_of_pool_serves_arrays():
+def test_every_kind_of_pool_serves_arrays():
     default = cuda.get_allocator()
     assert default == pool.malloc
     mine, managed, driver = cuda.MemoryPool(), cuda.MemoryPool(cuda.malloc_managed), cuda.MemoryAsyncPool()
-    for allocator, device in ((mine.malloc, CUDA), (managed.malloc, CUDA_MANAGED), (driver.malloc, CUDA), (None, CUDA)):
+    for allocator, device in (
+        (mine.malloc, CUDA),
+        (managed.malloc, CUDA_MANAGED),
+        (cuda.malloc_managed, CUDA_MANAGED),
+        (driver.malloc, CUDA),
+        (None, CUDA),
+    ):
         cuda.set_allocator(allocator)
         assert cuda.get_allocator() == allocator
         array = new_array(3 * MIB)
@@ -162,7 +168,9 @@ def test_nd4_every_kind_of_pool_serves_arrays():
     assert mine.used_bytes() == 512
     del mine, managed
     gc.collect()
-    del held
+    live = lib.fake_cuda_live_bytes()
+    del held  # its pool is gone, and gives the memory back
+    assert lib.fake_cuda_live_bytes() == live - 2 * MIB
     assert cuda.Memory(100).size == 100
     assert cuda.ManagedMemory(100).size == 100
     assert cuda.malloc_async(5).mem.size == 5
@@ -172,7 +180,7 @@ def test_nd4_every_kind_of_pool_serves_arrays():
     refused(ValueError, "pool_handles", lambda: cuda.MemoryAsyncPool("mine"))
 
 
-def test_nd5_functions_allocate_raise_and_leave_nothing():
+def test_functions_allocate_raise_and_leave_nothing():
     live, log, unraisable = {}, [], []
 
     def malloc(size, device):
@@ -200,15 +208,21 @@ def test_nd5_functions_allocate_raise_and_leave_nothing():
             break
     assert live == {}
 
+    small, far = Memory(1), Memory(3, 1)
     for function, error, text in (
+        (lambda size, device: small.address, RuntimeError, "not 10 bytes on cuda:0"),
+        (lambda size, device: far.address, RuntimeError, "not 10 bytes on cuda:0"),
+        (lambda size, device: 4096, RuntimeError, "not 10 bytes on cuda:0"),
         (lambda size, device: 1 / 0, RuntimeError, "raised ZeroDivisionError: division by zero"),
         (lambda size, device: "text", RuntimeError, "TypeError"),
         (lambda size, device: 0, MemoryError, "null pointer"),
         (lambda size: 1, RuntimeError, "TypeError"),
         (lambda size, device: (_ for _ in ()).throw(MemoryError("mine")), MemoryError, "mine"),
     ):
-        with cuda.using_allocator(cuda.PythonFunctionAllocator(function, free)):
+        with cuda.using_allocator(cuda.PythonFunctionAllocator(function, lambda pointer, device: None)):
             refused(error, text, lambda: new_array(10))
+    with cuda.using_allocator(lambda size: pool.malloc(size // 2)):  # of its pool's block there would be enough
+        refused(RuntimeError, "not 10 bytes on cuda:0", lambda: new_array(10))
     sys.unraisablehook = unraisable.append
     with cuda.using_allocator(cuda.PythonFunctionAllocator(malloc, lambda pointer, device: 1 / 0)):
         new_array(10)
@@ -225,7 +239,7 @@ def test_nd5_functions_allocate_raise_and_leave_nothing():
     assert live == {}
 
 
-def test_nd6_streams_and_pointers_are_those_of_the_allocators_owner():
+def test_streams_and_pointers_are_those_of_the_allocators_owner():
     asked = []
 
     def malloc(size, device, stream):
@@ -268,7 +282,7 @@ def test_nd6_streams_and_pointers_are_those_of_the_allocators_owner():
     cuda.reset_allocator()
 
 
-def test_nd8_rmm_and_torch_are_asked_in_their_own_words():
+def test_rmm_and_torch_are_asked_in_their_own_words():
     asked, freed = [], []
 
     class DeviceBuffer:
@@ -321,7 +335,7 @@ def test_nd8_rmm_and_torch_are_asked_in_their_own_words():
     cuda.reset_allocator()
 
 
-def test_nd7_pinned_memory_is_a_numpy_array_and_comes_back():
+def test_pinned_memory_is_a_numpy_array_and_comes_back():
     import numpy as np
 
     pinned = cuda.get_default_pinned_memory_pool()

@@ -8,13 +8,14 @@ import os
 import pickle
 import sys
 import threading
+from unittest.mock import MagicMock
 
 import dlbridge
 from dlbridge.nd import cuda
-from fake_cuda import calls, forget, lib, main, new_calls, new_stream, refused
+from fake_cuda import *
 
 
-def test_nd1_devices_are_selected_described_and_checked():
+def test_devices_are_selected_described_and_checked():
     assert calls("ctx_retain") == [], "the import touched the driver"
     first, second = cuda.Device(0), cuda.Device(1)
     assert repr(second) == "<CUDA Device 1>"
@@ -42,7 +43,7 @@ def test_nd1_devices_are_selected_described_and_checked():
     assert second.stream_priority_range == (0, -5)
     second.synchronize()
     refused(ValueError, "cuda:7 does not exist", lambda: cuda.Device(7))
-    refused(ValueError, "'cpu' is no CUDA device", lambda: cuda.Device("cpu"))
+    refused(ValueError, "'cpu' is not a CUDA device", lambda: cuda.Device("cpu"))
     assert cuda.is_available()
     assert cuda.device_count() == cuda.runtime.getDeviceCount() == 2
     assert cuda.runtime.getDeviceProperties(1)["major"] == 9
@@ -55,7 +56,7 @@ def test_nd1_devices_are_selected_described_and_checked():
     refused(ValueError, "no peer access", lambda: cuda.enable_peer_access(1, 0))
 
 
-def test_nd2_each_thread_and_device_has_a_stream():
+def test_each_thread_and_device_has_a_stream():
     null, ptds = cuda.Stream.null, cuda.Stream.ptds
     assert (null.ptr, null.device_id, ptds.ptr) == (0, -1, 2)
     assert cuda.get_current_stream() == null
@@ -90,14 +91,15 @@ def test_nd2_each_thread_and_device_has_a_stream():
     refused(ValueError, "two different default streams", lambda: cuda.Stream(null=True, ptds=True))
 
 
-def test_nd3_streams_of_others_are_wrapped_and_their_device_is_checked():
+def test_streams_of_others_are_wrapped_and_their_device_is_checked():
     handle = new_stream(1)
     stream = cuda.ExternalStream(handle)
     assert (stream.ptr, stream.device_id, stream.__cuda_stream__()) == (handle, 1, (0, handle))
     assert cuda.ExternalStream(handle, 1) == stream
     refused(ValueError, "was made on cuda:1", lambda: cuda.ExternalStream(handle, 0))
-    refused(ValueError, "is no CUDA stream", lambda: cuda.ExternalStream(12345))
+    refused(ValueError, "is not a CUDA stream", lambda: cuda.ExternalStream(12345))
     refused(TypeError, "__cuda_stream__", lambda: cuda.ExternalStream("1"))
+    refused(TypeError, "__cuda_stream__", lambda: cuda.ExternalStream(MagicMock()))  # has every attribute, at any depth
     assert cuda.ExternalStream(0) == cuda.Stream.null == cuda.ExternalStream(1)
 
     class Foreign:
@@ -119,7 +121,7 @@ def test_nd3_streams_of_others_are_wrapped_and_their_device_is_checked():
     assert [line.split()[0] for line in new_calls("event_record", "stream_wait")] == ["event_record", "stream_wait"]
 
 
-def test_nd4_events_order_and_time():
+def test_events_order_and_time():
     stream = cuda.Stream()
     with stream:
         memory = cuda.alloc(64)
@@ -150,7 +152,7 @@ def test_nd4_events_order_and_time():
     cuda.get_default_memory_pool().free_all_blocks()
 
 
-def test_nd5_streams_call_python_functions():
+def test_streams_call_python_functions():
     stream, seen, unraisable = cuda.Stream(), [], []
     stream.launch_host_func(seen.append, "one")
     stream.add_callback(lambda s, status, arg: seen.append((s is stream, status, arg)), "two")
@@ -170,7 +172,7 @@ def test_nd5_streams_call_python_functions():
     assert sys.getrefcount(seen) == references
 
 
-def test_nd6_a_graph_is_captured_once_and_launched_often():
+def test_a_graph_is_captured_once_and_launched_often():
     stream, seen = cuda.Stream(non_blocking=True), []
     outside = cuda.alloc(1024)
     refused(RuntimeError, "cannot be captured", cuda.Stream.null.begin_capture)
@@ -209,7 +211,7 @@ def test_nd6_a_graph_is_captured_once_and_launched_often():
         assert cuda.get_default_memory_pool().used_bytes() == 1024
 
 
-def test_nd7_a_child_of_a_fork_is_told_so():
+def test_a_child_of_a_fork_is_told_so():
     held = cuda.alloc(1024), cuda.Stream()
     child = os.fork()
     if child == 0:

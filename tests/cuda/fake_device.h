@@ -27,8 +27,14 @@ static fake_dim3 blockDim, gridDim;
 static pthread_barrier_t fake_barrier;
 static inline void __syncthreads() { pthread_barrier_wait(&fake_barrier); }
 
-template <class T> static inline T max(T a, T b) { return a > b ? a : b; }
-template <class T> static inline T min(T a, T b) { return a < b ? a : b; }
+template <class T>
+static inline T max(T a, T b) {
+  return a > b ? a : b;
+}
+template <class T>
+static inline T min(T a, T b) {
+  return a < b ? a : b;
+}
 
 // All threads of a block reach the same barriers: a kernel that returns before one would hang here.
 template <class Call>
@@ -78,16 +84,16 @@ constexpr fake_parameters<A...> fake_parameters_of(void (*)(A...)) {
 }
 
 // Below the source, once a kernel.
-#define FAKE_KERNEL(name, synchronises)                                                                     \
-  extern "C" void name##__run(void** p, const unsigned* grid, const unsigned* block) {                     \
-    fake_launch(&name, synchronises, p, grid, block);                                                       \
-  }                                                                                                         \
+#define FAKE_KERNEL(name, synchronises)                                                \
+  extern "C" void name##__run(void** p, const unsigned* grid, const unsigned* block) { \
+    fake_launch(&name, synchronises, p, grid, block);                                  \
+  }                                                                                    \
   extern "C" const auto name##__parameters = fake_parameters_of(&name);
 #define FAKE_GLOBAL(name) extern "C" const unsigned long name##__bytes = sizeof(name);
 
 // A kernel without a name of its own: an instance of a template.
-#define FAKE_KERNEL_VALUE(name, synchronises)                                                               \
-  extern "C" void name##__run(void** p, const unsigned* grid, const unsigned* block) {                     \
-    fake_launch(name, synchronises, p, grid, block);                                                        \
-  }                                                                                                         \
+#define FAKE_KERNEL_VALUE(name, synchronises)                                          \
+  extern "C" void name##__run(void** p, const unsigned* grid, const unsigned* block) { \
+    fake_launch(name, synchronises, p, grid, block);                                   \
+  }                                                                                    \
   extern "C" const auto name##__parameters = fake_parameters_of(name);

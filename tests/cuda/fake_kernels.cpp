@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 namespace {
@@ -44,7 +44,25 @@ void store(void* base, std::int64_t offset, float value) {
   std::memcpy(static_cast<char*>(base) + offset, &value, sizeof value);
 }
 
+// Casts of float32 to bool, and where() of float32.
+int choose(const ElementwiseArgs& args) {
+  const bool casts = args.op == Op::kPositive && args.dtype[0] == DType::kBool && args.dtype[1] == DType::kFloat32;
+  if (!casts && (args.op != Op::kWhere || args.dtype[0] != DType::kFloat32)) return kErrorUnsupported;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  const int x = casts ? 1 : 2, y = casts ? 1 : 3;
+  walk<4>(args.ndim, args.shape, {args.strides[0], args.strides[1], args.strides[x], args.strides[y]},
+          [&](const std::int64_t* at) {
+            if (casts) static_cast<char*>(args.data[0])[at[0]] = load(args.data[1], at[1]) != 0;
+            else
+              store(args.data[0], at[0],
+                    static_cast<const char*>(args.data[1])[at[1]] != 0 ? load(args.data[x], at[2])
+                                                                       : load(args.data[y], at[3]));
+          });
+  return 0;
+}
+
 int elementwise(const ElementwiseArgs& args) {
+  if (args.op == Op::kWhere || args.dtype[0] == DType::kBool) return choose(args);
   const bool adds = args.op == Op::kAdd;
   if (!std::all_of(args.dtype, args.dtype + args.operands, [](DType t) { return t == DType::kFloat32; }) ||
       args.scalar_mask != 0 || (!adds && args.op != Op::kPositive))
@@ -65,12 +83,13 @@ int reduce(const ReduceArgs& args) {
   void* const counter = partial != nullptr ? args.workspace.get(64) : nullptr;
   if (counter == nullptr) return kErrorMemory;
   if (const int code = synchronize(args.stream); code != 0) return code;
-  walk<2>(args.kept_ndim, args.kept_shape, {args.kept_in_strides, args.kept_out_strides}, [&](const std::int64_t* kept) {
-    *partial = 0;
-    walk<1>(args.reduced_ndim, args.reduced_shape, {args.reduced_in_strides},
-            [&](const std::int64_t* at) { *partial += load(args.in, kept[0] + at[0]); });
-    store(args.out, kept[1], *partial);
-  });
+  walk<2>(args.kept_ndim, args.kept_shape, {args.kept_in_strides, args.kept_out_strides},
+          [&](const std::int64_t* kept) {
+            *partial = 0;
+            walk<1>(args.reduced_ndim, args.reduced_shape, {args.reduced_in_strides},
+                    [&](const std::int64_t* at) { *partial += load(args.in, kept[0] + at[0]); });
+            store(args.out, kept[1], *partial);
+          });
   return 0;
 }
 
@@ -86,13 +105,37 @@ int sort(const SortArgs& args) {
   return 0;
 }
 
+// Twelve pieces, as a sort of the positions takes. Each keeps what was written to it while the others are used.
+int scatter(const IndexArgs& args) {
+  if (args.itemsize != 4 || args.accumulate || args.arrays != 1) return kErrorUnsupported;
+  constexpr int kPieces = 12, kOverwritten = 801;
+  constexpr std::size_t kBytes = std::size_t{3} << 20;
+  unsigned char* pieces[kPieces];
+  for (int k = 0; k < kPieces; ++k) {
+    pieces[k] = static_cast<unsigned char*>(args.workspace.get(kBytes));
+    if (pieces[k] == nullptr) return kErrorMemory;
+    std::memset(pieces[k], k, kBytes);
+  }
+  for (int k = 0; k < kPieces; ++k)
+    if (pieces[k][0] != k || pieces[k][kBytes - 1] != k) return kOverwritten;
+  if (const int code = synchronize(args.stream); code != 0) return code;
+  walk<3>(args.ndim, args.shape, {args.value_strides, args.base_strides, args.index_strides[0]},
+          [&](const std::int64_t* at) {
+            std::int64_t index;
+            std::memcpy(&index, reinterpret_cast<const char*>(args.index[0]) + at[2], sizeof index);
+            store(args.base, at[1] + (index < 0 ? index + args.extent[0] : index) * args.axis_stride[0],
+                  load(args.values, at[0]));
+          });
+  return 0;
+}
+
 // Waits for the count, and with the GIL held would wait for ever where a host function needs that: refused here.
 int nonzero(const NonzeroArgs& args) {
   const auto holds_gil = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_Check"));
   constexpr int kNotPermitted = 800;
   if (holds_gil != nullptr && holds_gil() != 0) return kNotPermitted;
-  if (args.workspace.get(64) == nullptr) return kErrorMemory;
   if (const int code = synchronize(args.stream); code != 0) return code;
+  if (args.workspace.get(64) == nullptr) return kErrorMemory;
   const auto* mask = static_cast<const unsigned char*>(args.mask);
   *args.count = 0;
   for (std::int64_t i = 0; i < args.n; ++i)
@@ -114,8 +157,19 @@ const char* error_text(int code) {
 }
 
 constexpr Backend kFake{
-    kKernelApiVersion, "fake",          elementwise, reduce,            refuse<ScanArgs>,   sort,       refuse<IndexArgs>,
-    refuse<IndexArgs>, nonzero,         refuse<SearchArgs>, refuse<RangeArgs>, refuse<RandomArgs>, refuse<MatmulArgs>,
+    kKernelApiVersion,
+    "fake",
+    elementwise,
+    reduce,
+    refuse<ScanArgs>,
+    sort,
+    refuse<IndexArgs>,
+    scatter,
+    nonzero,
+    refuse<SearchArgs>,
+    refuse<RangeArgs>,
+    refuse<RandomArgs>,
+    refuse<MatmulArgs>,
     error_text,
 };
 

@@ -6,11 +6,13 @@ Each test_* runs in an interpreter of its own, started by tests/python/nd/test_f
 import ctypes
 import gc
 import itertools
+import sys
 import threading
+import time
 
 import numpy as np
 from dlbridge import _core, asdlpack, nd
-from dlbridge.nd import cuda
+from dlbridge.nd import _native, cuda
 from fake_cuda import Memory, calls, forget, lib, main, new_calls, stream_name
 
 MIB = 1 << 20
@@ -62,8 +64,16 @@ def failures(operation, want):
 X, Y = (np.arange(COUNT) % 7).astype("float32")[::-1], np.ones(COUNT, "float32")  # sums are exact
 
 
-def test_km1_every_allocation_may_fail_and_nothing_is_lost():
-    a, b = device_array(X), device_array(Y)
+P = np.arange(0, COUNT, 5)
+
+
+def scattered(target, positions, values):
+    target[positions] = values[: positions.size]
+    return target
+
+
+def test_every_allocation_may_fail_and_nothing_is_lost():
+    a, b, c, p = device_array(X), device_array(Y), device_array(X), nd.asarray(P, device="cuda:0")
     made = {
         "empty": failures(lambda: nd.empty(COUNT, "float32", device="cuda:0")[:0], []),
         "array": failures(lambda: device_array(X), X),
@@ -72,6 +82,7 @@ def test_km1_every_allocation_may_fail_and_nothing_is_lost():
         "sum": failures(lambda: nd.sum(a), X.sum()),
         "sum(axis)": failures(lambda: nd.sum(a.reshape(-1, 4), axis=1), X.reshape(-1, 4).sum(1)),
         "sort": failures(lambda: nd.sort(a), np.sort(X)),
+        "c[p] = b": failures(lambda: scattered(c, p, b), scattered(X.copy(), P, Y)),
         "concat": failures(lambda: nd.concat([a, b]), np.concatenate([X, Y])),
     }
     # Results, scratch memory in pieces, and small ones from a segment that they share.
@@ -81,10 +92,11 @@ def test_km1_every_allocation_may_fail_and_nothing_is_lost():
         "sum": 2,
         "sum(axis)": 2,
         "sort": 3,
+        "c[p] = b": 12,
     }, made
 
 
-def test_km2_a_large_copy_may_fail_wherever_it_takes_memory():
+def test_a_large_copy_may_fail_wherever_it_takes_memory():
     values = np.arange(2 * MIB, dtype="float32")  # 8 MiB: through page-locked buffers
     pool.free_all_blocks()
     before = pool.statistics()["used_bytes"]
@@ -144,7 +156,7 @@ def joins(stream, other):
     return (theirs, mine) in orders[orders.index((mine, theirs)) :]
 
 
-def test_km3_a_use_that_begins_during_a_copy_is_joined():
+def test_a_use_that_begins_during_a_copy_is_joined():
     """Whoever gets the memory next waits for one stream: it has to stand for both uses."""
     mine = cuda.Stream(non_blocking=True)
     host = cuda.empty_pinned(1000, "uint8")  # what copies wait for where they block
@@ -165,7 +177,7 @@ def test_km3_a_use_that_begins_during_a_copy_is_joined():
     assert joins(cuda.Stream.null, other.stream)
 
 
-def test_km4_a_use_that_begins_while_scratch_memory_is_looked_for_is_joined():
+def test_a_use_that_begins_while_scratch_memory_is_looked_for_is_joined():
     mine = cuda.Stream(non_blocking=True)
     memories, others = [], []
 
@@ -187,7 +199,7 @@ def test_km4_a_use_that_begins_while_scratch_memory_is_looked_for_is_joined():
             assert joins(mine, others[0].stream), operation
 
 
-def test_km5_a_use_that_begins_while_the_bridge_copies_is_joined():
+def test_a_use_that_begins_while_the_bridge_copies_is_joined():
     mine = cuda.Stream(non_blocking=True)
     values = np.arange(5000 * 16, dtype="float32").reshape(5000, 4, 4)
     with mine:
@@ -203,11 +215,69 @@ def test_km5_a_use_that_begins_while_the_bridge_copies_is_joined():
     np.testing.assert_array_equal(nd.asarray(copied).get(), values[:, ::2, ::2])
 
 
-def test_km6_what_waits_for_the_device_lets_go_of_the_gil():
+def test_what_waits_for_the_device_lets_go_of_the_gil():
     mask = np.ones(1000, bool)
     mask[3] = False
     (positions,) = nd.nonzero(nd.asarray(mask, device="cuda:0"))  # the fake refuses to wait with it
     np.testing.assert_array_equal(positions.get(), np.flatnonzero(mask))
+
+
+def test_inside_a_device_block_arrays_of_other_gpus_are_moved_there():
+    here = device_array([1, 2, 3])
+    foreign = asdlpack(here)
+    with cuda.Device(1):
+        for source in (here, foreign):
+            there = nd.asarray(source)
+            assert str(there.device) == "cuda:1" and there.get().tolist() == [1, 2, 3]
+            assert str(nd.array(source).device) == "cuda:1"
+            assert nd.asarray(there) is there
+            assert str(nd.asarray(source, device="cuda:0").device) == "cuda:0"
+            assert str(nd.from_dlpack(source).device) == "cuda:0"
+        with cuda.Device(0):
+            assert nd.asarray(here) is here
+        try:
+            nd.asarray(here, copy=False)
+        except ValueError as error:
+            assert "copy=False" in str(error)
+        else:
+            raise AssertionError("not refused")
+        assert nd.asarray(nd.zeros(2, device="cpu")).device == "cpu"
+    assert nd.asarray(there) is there and nd.asarray(here) is here
+
+
+def test_an_allocator_may_be_replaced_while_a_thread_is_about_to_ask_it():
+    mask = nd.asarray(np.ones(1000, bool), device="cuda:0")
+    asked, found = [], []
+    stream = cuda.Stream(non_blocking=True)
+
+    def work():
+        with stream:
+            found.append(nd.nonzero(mask)[0].get())
+
+    thread = threading.Thread(target=work)
+    pause = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    lib.cuLaunchHostFunc.argtypes = [ctypes.c_void_p] * 3
+    interval = sys.getswitchinterval()
+    assert lib.cuLaunchHostFunc(stream.ptr, pause, 300_000) == 0  # nonzero() waits for it without the GIL,
+    thread.start()
+    sys.setswitchinterval(1000)
+    cuda.set_allocator(lambda size: asked.append(size))
+    until = time.monotonic() + 0.6
+    while time.monotonic() < until:  # then asks this allocator for memory, and waits for the GIL,
+        pass
+    cuda.reset_allocator()  # which it gets when that is gone
+    gc.collect()
+    sys.setswitchinterval(interval)
+    thread.join()
+    assert asked == []
+    np.testing.assert_array_equal(found[0], np.arange(1000))
+
+
+def test_where_takes_a_condition_of_another_gpu():
+    condition = nd.asarray(np.array([0, 2, 0, 1], "float32"), device="cuda:1")
+    x, y, out = device_array([1, 2, 3, 4]), device_array([10, 20, 30, 40]), device_array([0, 0, 0, 0])
+    _native.where(condition, x, y, out=out)
+    assert out.get().tolist() == [10, 2, 30, 4]
 
 
 def test_operands_of_two_devices_meet_where_one_reaches_the_other_and_are_refused_elsewhere():

@@ -16,18 +16,30 @@ typedef int CUresult;
 typedef uintptr_t CUdeviceptr;
 
 enum {
-  OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
-  INVALID_CONTEXT = 201, INVALID_HANDLE = 400, ILLEGAL_ADDRESS = 700, CAPTURE_ISOLATION = 905,
+  OK = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NOT_INITIALIZED = 3,
+  NO_DEVICE = 100,
+  INVALID_DEVICE = 101,
+  INVALID_CONTEXT = 201,
+  INVALID_HANDLE = 400,
+  ILLEGAL_ADDRESS = 700,
+  CAPTURE_ISOLATION = 905,
   CAPTURE_IMPLICIT = 906
 };
 enum { MAX_DEVICES = 64, MAX_STREAMS = 1024, MAX_BLOCKS = 8192, MAX_DEPTH = 32 };
 enum { KIND_DEVICE, KIND_MANAGED, KIND_HOST };
 
 struct stream;
-struct context { int device, primary; struct stream* legacy; struct stream* per_thread; };
+struct context {
+  int device, primary;
+  struct stream* legacy;
+  struct stream* per_thread;
+};
 
 typedef struct operation {
-  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_FREE, OP_CALL } kind;
+  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_WAIT_WORD, OP_FREE, OP_CALL } kind;
   char* to;
   const char* from;
   void* staged; /* pageable source, taken at the call */
@@ -39,7 +51,10 @@ typedef struct operation {
   struct operation* next;
 } operation;
 
-struct graph { operation* head; int count; };
+struct graph {
+  operation* head;
+  int count;
+};
 
 struct stream {
   struct context* context;
@@ -50,8 +65,17 @@ struct stream {
   uint64_t capture_id, queued, done;
   operation *head, *tail;
 };
-struct event { struct context* context; int id, alive; struct stream* stream; uint64_t until; };
-struct block { char* start; size_t bytes; int device, kind; };
+struct event {
+  struct context* context;
+  int id, alive;
+  struct stream* stream;
+  uint64_t until;
+};
+struct block {
+  char* start;
+  size_t bytes;
+  int device, kind;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context primaries[MAX_DEVICES];
@@ -69,13 +93,18 @@ static _Thread_local struct context* stack[MAX_DEPTH];
 static _Thread_local int depth;
 
 #define EXPORT __attribute__((visibility("default")))
-#define LOG(...) do { char line_[256]; snprintf(line_, sizeof line_, __VA_ARGS__); log_line(line_); } while (0)
+#define LOG(...)                                \
+  do {                                          \
+    char line_[256];                            \
+    snprintf(line_, sizeof line_, __VA_ARGS__); \
+    log_line(line_);                            \
+  } while (0)
 /* Every driver function but cuInit: the checks that the driver makes first. */
-#define ENTER()                                                      \
-  do {                                                               \
+#define ENTER()                                                          \
+  do {                                                                   \
     if (owner_pid == 0 || owner_pid != getpid()) return NOT_INITIALIZED; \
-    pthread_mutex_lock(&lock);                                       \
-    if (sticky != OK) return leave(sticky);                          \
+    pthread_mutex_lock(&lock);                                           \
+    if (sticky != OK) return leave(sticky);                              \
   } while (0)
 
 static CUresult leave(CUresult result) {
@@ -184,6 +213,7 @@ static void run_operation(operation* op) {
       break;
     case OP_FILL: memset(op->to, op->value, op->bytes); break;
     case OP_WAIT: run_until(op->other, op->until); break;
+    case OP_WAIT_WORD: break; /* run_until() has waited */
     case OP_FREE: drop_block(op->to); break;
     case OP_CALL: /* a host function may want a lock that a caller of ours holds */
       pthread_mutex_unlock(&lock);
@@ -193,9 +223,19 @@ static void run_operation(operation* op) {
   }
 }
 
+static int waits_for_word(const operation* op) {
+  return op->kind == OP_WAIT_WORD && __atomic_load_n((uint32_t*)op->to, __ATOMIC_ACQUIRE) < (uint32_t)op->value;
+}
+
 static void run_until(struct stream* stream, uint64_t until) {
   while (stream->head != NULL && stream->done < until) {
     operation* op = stream->head;
+    if (waits_for_word(op)) { /* others go on meanwhile, and may run this queue when the word is there */
+      pthread_mutex_unlock(&lock);
+      usleep(100);
+      pthread_mutex_lock(&lock);
+      continue;
+    }
     stream->head = op->next;
     if (stream->head == NULL) stream->tail = NULL;
     ++stream->done;
@@ -250,7 +290,10 @@ EXPORT CUresult cuInit(unsigned flags) {
   return leave(owner_pid == getpid() ? OK : NOT_INITIALIZED);
 }
 
-EXPORT CUresult cuDriverGetVersion(int* version) { *version = 12080; return OK; }
+EXPORT CUresult cuDriverGetVersion(int* version) {
+  *version = 12080;
+  return OK;
+}
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char** out) {
   switch (error) {
@@ -275,7 +318,10 @@ EXPORT CUresult cuGetErrorString(CUresult error, const char** out) {
   return OK;
 }
 
-EXPORT CUresult cuDeviceGetCount(int* count) { *count = device_count(); return OK; }
+EXPORT CUresult cuDeviceGetCount(int* count) {
+  *count = device_count();
+  return OK;
+}
 
 EXPORT CUresult cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (device < 0 || device >= device_count()) return INVALID_DEVICE;
@@ -297,7 +343,11 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(struct context** out, int device) {
   return leave(OK);
 }
 
-EXPORT CUresult cuCtxGetCurrent(struct context** out) { ENTER(); *out = current(); return leave(OK); }
+EXPORT CUresult cuCtxGetCurrent(struct context** out) {
+  ENTER();
+  *out = current();
+  return leave(OK);
+}
 
 EXPORT CUresult cuCtxGetDevice(int* out) {
   ENTER();
@@ -538,10 +588,13 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const memcpy_2d* copy, void* handle) {
   if (copy->src_pitch < copy->width || copy->dst_pitch < copy->width || copy->src_pitch > INT32_MAX)
     return leave(INVALID_VALUE);
   LOG("memcpy_2d width=%zu height=%zu pitch=%zu stream=%s", copy->width, copy->height, copy->src_pitch, stream->name);
-  return leave(enqueue(stream, (operation){
-      .kind = OP_COPY_2D, .to = copy->dst_type == 1 ? copy->dst_host : (void*)copy->dst_device,
-      .from = copy->src_type == 1 ? copy->src_host : (const void*)copy->src_device, .bytes = copy->width,
-      .to_pitch = copy->dst_pitch, .from_pitch = copy->src_pitch, .rows = copy->height}));
+  return leave(enqueue(stream, (operation){.kind = OP_COPY_2D,
+                                           .to = copy->dst_type == 1 ? copy->dst_host : (void*)copy->dst_device,
+                                           .from = copy->src_type == 1 ? copy->src_host : (const void*)copy->src_device,
+                                           .bytes = copy->width,
+                                           .to_pitch = copy->dst_pitch,
+                                           .from_pitch = copy->src_pitch,
+                                           .rows = copy->height}));
 }
 
 /* ---- what tests call */
@@ -618,6 +671,14 @@ EXPORT void* fake_cuda_stream_create(int device, int blocking, int own_context) 
   struct stream* stream = context != NULL ? new_stream(context, blocking, NULL) : NULL;
   pthread_mutex_unlock(&lock);
   return stream;
+}
+
+/* cuStreamDestroy as the driver does it: what is queued goes on, and the handle is no stream's any more. */
+EXPORT void fake_cuda_stream_forget(void* handle) {
+  pthread_mutex_lock(&lock);
+  struct stream* stream = handle;
+  stream->alive = 0;
+  pthread_mutex_unlock(&lock);
 }
 
 /* A slow kernel: writes `bytes` times `value` when its stream gets to it. Stream 1 and 2: of the device's primary

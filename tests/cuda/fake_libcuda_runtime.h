@@ -1,6 +1,6 @@
 /* The part of fake_libcuda.c, which includes this at its end, that only the ndarray's runtime calls: queries, pinned
- * and managed memory, memory pools, captured graphs, host functions, peers. Memory pools give out plain blocks. A device
- * has 1 GiB; fake_cuda_set_free() says what cuMemGetInfo reports. */
+ * and managed memory, memory pools, captured graphs, host functions, peers. Memory pools give out plain blocks. A
+ * device has 1 GiB; fake_cuda_set_free() says what cuMemGetInfo reports. */
 
 static size_t reported_free = (size_t)1 << 30;
 
@@ -72,6 +72,22 @@ EXPORT CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
   return leave(*out != NULL ? OK : OUT_OF_MEMORY);
 }
 
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned flags) {
+  ENTER();
+  (void)flags;
+  *out = (CUdeviceptr)pointer;
+  return leave(find_block(pointer) != NULL ? OK : INVALID_VALUE);
+}
+
+EXPORT CUresult cuStreamWaitValue32_v2(void* handle, CUdeviceptr word, uint32_t value, unsigned flags) {
+  ENTER();
+  struct stream* stream = resolve(handle);
+  if (stream == NULL) return leave(INVALID_HANDLE);
+  if (flags != 0 || find_block((void*)word) == NULL) return leave(INVALID_VALUE); /* 0: until it is so great */
+  LOG("wait_value stream=%s", stream->name);
+  return leave(enqueue(stream, (operation){.kind = OP_WAIT_WORD, .to = (char*)word, .value = (int)value}));
+}
+
 EXPORT CUresult cuMemFreeHost(void* pointer) {
   ENTER();
   LOG("host_free");
@@ -98,7 +114,10 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, size_t
 
 /* ---- memory pools: one a device, and what is made; only their addresses differ */
 
-struct pool { int device; uint64_t threshold; };
+struct pool {
+  int device;
+  uint64_t threshold;
+};
 static struct pool default_pools[MAX_DEVICES];
 
 EXPORT CUresult cuDeviceGetDefaultMemPool(struct pool** out, int device) {

@@ -16,7 +16,9 @@ enum { MAX_PARAMETERS = 128 };
 
 typedef void (*host_kernel)(void** parameters, const unsigned* grid, const unsigned* block);
 
-struct module { void* library; };
+struct module {
+  void* library;
+};
 struct function {
   host_kernel run;
   const unsigned* bytes; /* of each parameter, after their number */
@@ -31,8 +33,8 @@ struct launch {
 
 /* Limits of an H200. */
 EXPORT CUresult cuDeviceGetAttribute(int* value, int attribute, int device) {
-  static const int known[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535},
-                                 {8, 49152}, {97, 232448}, {16, 4}, {76, 0}};
+  static const int known[][2] = {{1, 1024},  {2, 1024},  {3, 1024},    {4, 64}, {5, 2147483647}, {6, 65535},
+                                 {7, 65535}, {8, 49152}, {97, 232448}, {16, 4}, {76, 0}};
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
     if (known[i][0] == attribute && device >= 0 && device < device_count()) {
       *value = known[i][1];
@@ -135,9 +137,8 @@ EXPORT CUresult cuLaunchKernel(struct function* function, unsigned gx, unsigned 
   return leave(enqueue(stream, call));
 }
 
-EXPORT CUresult cuLaunchCooperativeKernel(struct function* function, unsigned gx, unsigned gy, unsigned gz,
-                                          unsigned bx, unsigned by, unsigned bz, unsigned shared, void* handle,
-                                          void** parameters) {
+EXPORT CUresult cuLaunchCooperativeKernel(struct function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                          unsigned by, unsigned bz, unsigned shared, void* handle, void** parameters) {
   LOG("cooperative");
   return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, handle, parameters, NULL);
 }

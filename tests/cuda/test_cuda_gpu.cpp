@@ -48,7 +48,8 @@ class Gpu : public testing::Test {
   }
   void fill(const Tensor& t, unsigned char value, StreamHandle on) {
     ASSERT_EQ(memset_(reinterpret_cast<CUdeviceptr>(t.dl.data), value, static_cast<std::size_t>(t.size),
-                      reinterpret_cast<CUstream>(on)), 0);
+                      reinterpret_cast<CUstream>(on)),
+              0);
   }
   void finish() { ASSERT_EQ(symbol<CUresult (*)()>("cuCtxSynchronize")(), 0); }
 
@@ -111,7 +112,9 @@ TEST_F(Gpu, a_graph_capture_refuses_the_wait_and_survives_it) {
   EXPECT_EQ(backwards.code(), ErrorCode::kRefused) << backwards.message();
   DLDevice device{};
   EXPECT_TRUE(cuda::device_of_pointer(small.dl.data, device).ok());
-  { Tensor plain = device_bytes(64, kPerThreadStream); }  // cuMemAlloc and cuMemFree in the middle of it
+  {
+    Tensor plain = device_bytes(64, kPerThreadStream);
+  }  // cuMemAlloc and cuMemFree in the middle of it
   fill(small, 3, capturing);
   void* graph = nullptr;
   EXPECT_EQ(end(reinterpret_cast<CUstream>(capturing), &graph), 0) << "the capture was invalidated";
@@ -141,7 +144,10 @@ TEST_F(Gpu, prints_what_the_calls_cost) {
   measure("order, same stream", 100000, [&] { run(cuda::order(a, Ordering::on_stream(a), 0)); });
   measure("order, other stream", 10000, [&] { run(cuda::order(b, Ordering::on_stream(a), 0)); });
   measure("device_of_pointer", 100000, [&] { run(cuda::device_of_pointer(small.dl.data, device)); });
-  measure("guard, device current", 100000, [&] { cuda::DeviceGuard guard; run(guard.enter(0)); });
+  measure("guard, device current", 100000, [&] {
+    cuda::DeviceGuard guard;
+    run(guard.enter(0));
+  });
   measure("allocate + free 4 KiB, legacy stream", 2000, [&] { out = device_bytes(4096); });
   measure("allocate + free 4 KiB, other stream", 200, [&] { out = device_bytes(4096, a); });
   measure("copy 4 KiB host to device", 1000, [&] { run(cuda::copy_to_device(host, kCuda0, 0, out)); });

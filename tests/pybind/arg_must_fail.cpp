@@ -1,6 +1,11 @@
-// What Arg does not let through, beside what it does. Compiles as it stands; with DLBRIDGE_MUST_FAIL each REFUSED line is
-// an error, for the reason in the `// expect:` line before it (test_cpp_extension.py).
+// What Arg does not let through, beside what it does. Compiles as it stands; with DLBRIDGE_MUST_FAIL each REFUSED line
+// is an error, for the reason in the `// expect:` line before it (test_cpp_extension.py).
 #include <dlbridge/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
 
 #ifdef DLBRIDGE_MUST_FAIL
 #define REFUSED(...) __VA_ARGS__
@@ -10,6 +15,7 @@
 
 namespace {
 
+namespace py = pybind11;
 using namespace dlbridge;
 
 using Read = Arg<const float, rank<2>>;
@@ -17,7 +23,7 @@ using Write = Arg<float, rank<2>>;
 using OnGpu = Arg<const float, rank<2>, on_cuda>;
 using Anything = Arg<const void>;
 
-[[maybe_unused]] float sum(TensorView<const float, 2> v) { return v(0, 0); }
+[[maybe_unused]] float sum(TensorView<const float, 2, any_layout, any_device> v) { return *v.data(); }
 [[maybe_unused]] void fill(TensorView<float, 2> v) { v(0, 0) = 1; }
 
 [[maybe_unused]] void elements(const Read& read, const Write& write) {
@@ -42,8 +48,21 @@ using Anything = Arg<const void>;
   static_cast<void>(anything.tensor());
   // expect: name the stream that you use it on
   REFUSED(static_cast<void>(gpu.view());)
-  // expect: any dtype: ask for the elements with
+  // expect: any dtype: an Arg<void> has no elements to view
   REFUSED(static_cast<void>(anything.view());)
+}
+
+[[maybe_unused]] void owners_that_stay(const py::object& object, stream_ref stream) {
+  const auto read = object.cast<Read>();
+  const auto gpu = object.cast<OnGpu>();
+  const Tensor tensor = read.tensor();
+  sum(read.view()), sum(gpu.view(stream)), sum(tensor.view<const float, 2>());
+  // expect: use of deleted function .*view\(\) const &&|call to deleted member function 'view'
+  REFUSED(sum(object.cast<Read>().view());)
+  // expect: use of deleted function .*view\(dlbridge::stream_ref\) const &&|call to deleted member function 'view'
+  REFUSED(sum(object.cast<OnGpu>().view(stream));)
+  // expect: use of deleted function .*Tensor::view\(\) const &&|call to deleted member function 'view'
+  REFUSED(sum(read.tensor().view<const float, 2>());)
 }
 
 [[maybe_unused]] Arg<const float, may_convert> converted(Arg<const float, may_convert> a) { return a; }
@@ -51,10 +70,40 @@ using Anything = Arg<const void>;
 REFUSED([[maybe_unused]] Arg<float, may_convert> lost(Arg<float, may_convert> a) { return a; })
 
 [[maybe_unused]] Arg<float, c_contig, on_cpu> placed(Arg<float, c_contig, on_cpu> a) { return a; }
-// expect: an argument has one layout
+// expect: no layout meets all of them
 REFUSED([[maybe_unused]] Arg<float, c_contig, f_contig> twice(Arg<float, c_contig, f_contig> a) { return a; })
-// expect: an argument has one device constraint
+// expect: no device meets all of them
 REFUSED([[maybe_unused]] Arg<float, on_cpu, on_cuda> both(Arg<float, on_cpu, on_cuda> a) { return a; })
+// expect: no rank meets all of shape<...>, rank<...>
+REFUSED([[maybe_unused]] Arg<float, shape<dyn, 3>, rank<1>> cut(Arg<float, shape<dyn, 3>, rank<1>> a) { return a; })
+// expect: no rank meets all of shape<...>, rank<...>
+REFUSED([[maybe_unused]] Arg<float, shape<dyn, 3>, rank<3>> longer(Arg<float, shape<dyn, 3>, rank<3>> a) { return a; })
+// expect: no dtype is known for this element type
+REFUSED([[maybe_unused]] Arg<std::byte> bytes(Arg<std::byte> a) { return a; })
+
+struct Half {
+  std::uint16_t bits;
+};
+// expect: no dtype is known for this element type
+REFUSED([[maybe_unused]] Arg<const Half, rank<2>> halves(Arg<const Half, rank<2>> a) { return a; })
+
+[[maybe_unused]] void results(py::module_& m) {
+  m.def("tensor", [](Read a) { return a.tensor(); });
+  m.def("numpy", [](Read a) { return as<"numpy">(a.tensor()); });
+  m.def("own", [](Read a) { return as<other_module("my_library")>(a.tensor()); });
+  m.def("either", [](std::variant<std::monostate, Read, Write> a) { return a.index(); });
+  // expect: an Arg cannot be a result
+  REFUSED(m.def("same", [](Read a) { return a; });)
+  // expect: a TensorView owns nothing
+  REFUSED(m.def("view", [](const Read& a) { return a.view(); });)
+  // expect: a const Tensor cannot be a result
+  REFUSED(m.def("shared", [](const Tensor* t) -> const Tensor& { return *t; });)
+  // expect: dlbridge.convert\(\) knows no framework of this name
+  REFUSED(m.def("misspelt", [](Read a) { return as<"tourch">(a.tensor()); });)
+  // expect: an Arg is made of an argument, and never empty
+  REFUSED(m.def("variant", [](std::variant<Read, Write> a) { return a.index(); });)
+}
+
 // expect: template constraint failure|constraints not satisfied
 REFUSED([[maybe_unused]] void unknown(Arg<float, int>* a);)
 

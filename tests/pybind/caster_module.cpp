@@ -70,13 +70,16 @@ Tensor counted(std::int64_t rows, std::int64_t columns) {
 }
 
 void define_arguments(py::module_& m) {
-  def(m, "any", [](Arg<const void, any_device> a) {
-    const Tensor t = a.tensor();
-    const auto ndim = static_cast<std::size_t>(t.dl.ndim);
-    return py::make_tuple(reinterpret_cast<std::uintptr_t>(t.dl.data), dims(std::span(t.dl.shape, ndim)),
-                          dims(std::span(t.dl.strides, ndim)), std::string(t.dtype().name),
-                          device_name(t.dl.device), t.readonly());
-  }, py::arg("a"));
+  def(
+      m, "any",
+      [](Arg<const void, any_device> a) {
+        const Tensor t = a.tensor();
+        const auto ndim = static_cast<std::size_t>(t.dl.ndim);
+        return py::make_tuple(reinterpret_cast<std::uintptr_t>(t.dl.data), dims(std::span(t.dl.shape, ndim)),
+                              dims(std::span(t.dl.strides, ndim)), std::string(t.dtype().name),
+                              device_name(t.dl.device), t.readonly());
+      },
+      py::arg("a"));
   def(m, "flat", [](Arg<const float> a) { return facts(a.view()); }, py::arg("a"));
   def(m, "matrix", [](Matrix a) { return facts(a.view()); }, py::arg("a"), "A matrix.");
   m.def("plain_matrix", [](Matrix a) { return facts(a.view()); }, py::arg("a"));
@@ -87,17 +90,21 @@ void define_arguments(py::module_& m) {
   def(m, "scalar", [](Arg<const float, shape<>> a) { return a.view()(); }, py::arg("a"));
   def(m, "nine", [](Arg<const std::int8_t, rank<9>> a) { return facts(a.view()); }, py::arg("a"));
   def(m, "aligned64", [](Arg<const float, aligned<64>> a) { return facts(a.view()); }, py::arg("a"));
-  def(m, "floating", [](Arg<const void, rank<1>, floating> a) {
-    const Tensor t = a.tensor();
-    return py::make_tuple(std::string(t.dtype().name), t.dl.shape[0], t.dl.strides[0]);
-  }, py::arg("a"));
+  def(
+      m, "floating",
+      [](Arg<const void, rank<1>, floating> a) {
+        const Tensor t = a.tensor();
+        return py::make_tuple(std::string(t.dtype().name), t.dl.shape[0], t.dl.strides[0]);
+      },
+      py::arg("a"));
   def(m, "plus", &plus, py::arg("a"), py::arg("value") = 1.0F);
   def(m, "plus_keyword", &plus, py::arg("a"), py::kw_only(), py::arg("value") = 1.0F);
   int bias = 10;
   def(m, "capturing", [bias](Matrix a, int b) { return sum(a.view()) + bias + b; }, py::arg("a"), py::arg("b") = 0);
   def(m, "starred", [](Matrix a, const py::args& rest) { return sum(a.view()) + double(rest.size()); });
   def(m, "noexcept_sum", &noexcept_sum);
-  def(m, "text", [](const std::string& s, Matrix a) { return s + std::to_string(a.view().size()); }, py::arg("s"),
+  def(
+      m, "text", [](const std::string& s, Matrix a) { return s + std::to_string(a.view().size()); }, py::arg("s"),
       py::arg("a"));
   def(m, "optional", [](std::optional<Matrix> a) { return a ? sum(a->view()) : -1; }, py::arg("a") = py::none());
   def(m, "list", [](std::vector<Matrix> all) {
@@ -106,7 +113,59 @@ void define_arguments(py::module_& m) {
     return total;
   });
   def(m, "owned", [](Tensor t) { return Keeper{std::move(t)}; }, py::arg("t"));
-  m.def("cast", [](const py::object& o) { return sum(o.cast<Matrix>().view()); });
+  m.def("cast", [](const py::object& o) {
+    const auto a = o.cast<Matrix>();
+    return sum(a.view());
+  });
+}
+
+using Row = Arg<const float, rank<1>>;
+
+// Members of all kinds.
+struct Filter {
+  double total;
+
+  explicit Filter(Matrix a) : total(sum(a.view())) {}
+  double apply(Matrix a, double factor) const { return sum(a.view()) * factor; }
+};
+
+// What an error has to name, however pybind11 comes to call the function.
+void define_named(py::module_& m) {
+  py::class_<Filter>(m, "Filter")
+      .def(py::init<Matrix>(), py::arg("a"))
+      .def("apply", &Filter::apply, py::arg("a"), py::arg("factor") = 1)
+      .def("unnamed", &Filter::apply)
+      .def(
+          "__add__", [](const Filter& f, Matrix a) { return f.total + sum(a.view()); }, py::is_operator())
+      .def_static(
+          "of", [](Matrix a) { return Filter(std::move(a)); }, py::arg("a"))
+      .def_property(
+          "data", [](const Filter& f) { return f.total; }, [](Filter& f, Matrix a) { f.total = sum(a.view()); });
+  def(m, "dot", [](Row x, Row y) { return x.view()(0) * y.view()(0); }, py::arg("x"), py::arg("y"));
+  m.def("plain_dot", [](Row x, Row y) { return x.view()(0) * y.view()(0); }, py::arg("x"), py::arg("y"));
+  m.def("keyword_only", [](const py::args&, Matrix a) { return sum(a.view()); }, py::arg("a"));
+  m.def("plain_none", [](Row) { return true; }, py::arg("x") = py::none());
+  m.def("define_none",
+        [](py::module_& other) { def(other, "f", [](Row) { return true; }, py::arg("x") = py::none()); });
+  def(
+      m, "dense",
+      [](Arg<const void> a) {
+        const Tensor t = a.tensor();
+        return t.view<const float, 2, c_contig>()(0, 0);
+      },
+      py::arg("a"));
+  def(
+      m, "fill",
+      [](Arg<float, shape<dyn, dyn, 3>, c_contig> a) {
+        for (float& value : a.view()) value = 1;
+      },
+      py::arg("a"));
+  def(
+      m, "fill_fortran",
+      [](Arg<double, shape<dyn, dyn>, f_contig> a) {
+        for (double& value : a.view()) value = 1;
+      },
+      py::arg("a"));
 }
 
 void define_overloads(py::module_& m) {
@@ -117,6 +176,11 @@ void define_overloads(py::module_& m) {
   def(m, "which_def", [](Arg<const float, overloaded>) { return "float32"s; });
   def(m, "which_def", [](Arg<const double, overloaded>) { return "float64"s; });
   def(m, "which_def", [](int) { return "int"s; });
+  m.def("two", [](Arg<const float, rank<1>>) { return "float32"s; }, py::arg("a"));
+  m.def("two", [](Arg<const double, rank<1>>) { return "float64"s; }, py::arg("b"));
+  m.def("two", [](const std::string& text) { return text; });
+  m.def("pair", [](Row, int) { return "int"s; });
+  m.def("pair", [](Row, Arg<const double, rank<1>>) { return "float64"s; });
   m.def("strict", [](Arg<const float>) { return "float32"s; });
   m.def("strict", [](int) { return "int"s; });
   m.def("no_convert", [](Matrix) { return true; }, py::arg("a").noconvert());
@@ -124,28 +188,32 @@ void define_overloads(py::module_& m) {
 }
 
 void define_conversions(py::module_& m) {
-  def(m, "convert", [](Arg<const float, shape<dyn, dyn>, c_contig, may_convert> a) {
-    return py::make_tuple(reinterpret_cast<std::uintptr_t>(a.view().data()), sum(a.view()));
-  }, py::arg("a"));
-  def(m, "convert_fortran", [](Arg<const double, shape<dyn, dyn>, f_contig, may_convert> a) {
-    return py::make_tuple(reinterpret_cast<std::uintptr_t>(a.view().data()), sum(a.view()));
-  }, py::arg("a"));
+  def(
+      m, "convert",
+      [](Arg<const float, shape<dyn, dyn>, c_contig, may_convert> a) {
+        return py::make_tuple(reinterpret_cast<std::uintptr_t>(a.view().data()), sum(a.view()));
+      },
+      py::arg("a"));
+  def(
+      m, "convert_fortran",
+      [](Arg<const double, shape<dyn, dyn>, f_contig, may_convert> a) {
+        return py::make_tuple(reinterpret_cast<std::uintptr_t>(a.view().data()), sum(a.view()));
+      },
+      py::arg("a"));
   m.def("convert_or_int", [](Arg<const float, shape<dyn, dyn>, may_convert, overloaded> a) { return sum(a.view()); });
   m.def("convert_or_int", [](int i) { return i; });
 }
 
 void define_lifetimes(py::module_& m) {
   using unlocked = py::call_guard<py::gil_scoped_release>;
-  py::class_<Keeper>(m, "Keeper").def("total", &Keeper::total).def_property_readonly("address", [](const Keeper& k) {
-    return reinterpret_cast<std::uintptr_t>(k.tensor.dl.data);
-  });
   def(m, "keep", [](Matrix a) { return Keeper{a.tensor()}; }, py::arg("a"));
   def(m, "keep_unlocked", [](Matrix a) { return Keeper{a.tensor()}; }, py::arg("a"), unlocked());
   // The argument dies without the GIL, with the last reference to what was read.
   def(m, "total_unlocked", [](Arg<const std::int32_t, shape<dyn, dyn>> a) { return sum(a.view()); }, unlocked());
   m.def("plain_total_unlocked", [](Arg<const std::int32_t, shape<dyn, dyn>> a) { return sum(a.view()); }, unlocked());
-  m.def("throw_unlocked", [](Arg<const std::int32_t, shape<dyn, dyn>>) { throw std::runtime_error("thrown"); },
-        unlocked());
+  m.def(
+      "throw_unlocked", [](Arg<const std::int32_t, shape<dyn, dyn>>) { throw std::runtime_error("thrown"); },
+      unlocked());
   // It outlives the call on another thread, and dies there.
   m.def("total_on_thread", [](Matrix a) {
     double total = 0;
@@ -169,7 +237,7 @@ void define_results(py::module_& m) {
   def(m, "torch", [](std::int64_t r, std::int64_t c) { return as<"torch">(counted(r, c)); });
   def(m, "jax", [](std::int64_t r, std::int64_t c) { return as<"jax">(counted(r, c)); });
   def(m, "cupy", [](std::int64_t r, std::int64_t c) { return as<"cupy">(counted(r, c)); });
-  def(m, "nobody", [] { return as<"no_such_framework">(counted(1, 1)); });
+  def(m, "nobody", [] { return as<other_module("no_such_framework")>(counted(1, 1)); });
   def(m, "readonly", [] {
     Tensor t = counted(1, 2);
     t.flags |= kFlagReadOnly;
@@ -178,7 +246,8 @@ void define_results(py::module_& m) {
   def(m, "pair", [] { return std::pair(counted(1, 2), as<"numpy">(counted(2, 1))); });
   def(m, "nothing", [] { return std::optional<Tensor>(); });
   m.def("lent", [](Keeper& k) -> Tensor& { return k.tensor; }, py::return_value_policy::reference);
-  def(m, "unlocked_result", [](std::int64_t n) { return as<"numpy">(counted(n, n)); }, py::arg("n"),
+  def(
+      m, "unlocked_result", [](std::int64_t n) { return as<"numpy">(counted(n, n)); }, py::arg("n"),
       py::call_guard<py::gil_scoped_release>());
 }
 
@@ -193,32 +262,48 @@ void define_streams(py::module_& m) {
   def(m, "stream", [](stream_arg s) { return s.handle(); }, py::arg("stream") = py::none());
   m.def("stream_or_text", [](stream_arg) { return "stream"; });
   m.def("stream_or_text", [](const std::string&) { return "text"; });
-  def(m, "on_gpu", [](Arg<float, shape<dyn, dyn, 3>, c_contig, on_cuda> a, stream_arg s) { return facts(a.view(s)); },
+  def(
+      m, "on_gpu", [](Arg<float, shape<dyn, dyn, 3>, c_contig, on_cuda> a, stream_arg s) { return facts(a.view(s)); },
       py::arg("a"), py::arg("stream") = py::none());
-  def(m, "ints_on_gpu", [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda> a, stream_arg s) {
-    const auto view = a.view(s);
-    return py::make_tuple(reinterpret_cast<std::uintptr_t>(view.data()), s.handle());
-  }, py::arg("a"), py::arg("stream") = py::none(), py::call_guard<>());
-  def(m, "ints_unlocked", [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda> a, stream_arg s) {
-    py::gil_scoped_release released_gil;
-    return reinterpret_cast<std::uintptr_t>(a.view(s).data());
-  }, py::arg("a"), py::arg("stream") = py::none());
-  def(m, "ints_anywhere", [](Arg<const std::int32_t, shape<dyn, dyn>, any_device> a, stream_arg s) {
-    return reinterpret_cast<std::uintptr_t>(a.view(s).data());
-  }, py::arg("a"), py::arg("stream") = py::none());
+  def(
+      m, "ints_on_gpu",
+      [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda> a, stream_arg s) {
+        const auto view = a.view(s);
+        return py::make_tuple(reinterpret_cast<std::uintptr_t>(view.data()), s.handle());
+      },
+      py::arg("a"), py::arg("stream") = py::none(), py::call_guard<>());
+  def(
+      m, "ints_unlocked",
+      [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda> a, stream_arg s) {
+        py::gil_scoped_release released_gil;
+        return reinterpret_cast<std::uintptr_t>(a.view(s).data());
+      },
+      py::arg("a"), py::arg("stream") = py::none());
+  def(
+      m, "ints_anywhere",
+      [](Arg<const std::int32_t, shape<dyn, dyn>, any_device> a, stream_arg s) {
+        return reinterpret_cast<std::uintptr_t>(a.view(s).data());
+      },
+      py::arg("a"), py::arg("stream") = py::none());
   def(m, "ints_to_host", [](Arg<const std::int32_t, shape<dyn, dyn>, may_convert> a) { return sum(a.view()); });
-  def(m, "ints_to_gpu", [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda, may_convert> a, stream_arg s) {
-    return device_name(a.view(s).device());
-  }, py::arg("a"), py::arg("stream") = py::none());
+  def(
+      m, "ints_to_gpu",
+      [](Arg<const std::int32_t, shape<dyn, dyn>, on_cuda, may_convert> a, stream_arg s) {
+        return device_name(a.view(s).device());
+      },
+      py::arg("a"), py::arg("stream") = py::none());
   // Foreign device memory, as a kernel of the module's has left it on a stream.
-  def(m, "made_on", [](std::uintptr_t address, stream_arg s) {
-    Tensor t = empty<std::int32_t>({2, 3});
-    t.owner.reset();
-    t.dl.data = reinterpret_cast<void*>(address);
-    t.dl.device = {kDLCUDA, 0};
-    t.ready = Ordering::on_stream(s.handle());
-    return t;
-  }, py::arg("address"), py::arg("stream"));
+  def(
+      m, "made_on",
+      [](std::uintptr_t address, stream_arg s) {
+        Tensor t = empty<std::int32_t>({2, 3});
+        t.owner.reset();
+        t.dl.data = reinterpret_cast<void*>(address);
+        t.dl.device = {kDLCUDA, 0};
+        t.ready = Ordering::on_stream(s.handle());
+        return t;
+      },
+      py::arg("address"), py::arg("stream"));
   def(m, "current_stream", [](int device) { return current_stream(device).handle(); });
 }
 
@@ -226,7 +311,11 @@ void define_streams(py::module_& m) {
 
 PYBIND11_MODULE(caster_module, m) {
   connect();
+  py::class_<Keeper>(m, "Keeper").def("total", &Keeper::total).def_property_readonly("address", [](const Keeper& k) {
+    return reinterpret_cast<std::uintptr_t>(k.tensor.dl.data);
+  });
   define_arguments(m);
+  define_named(m);
   define_overloads(m);
   define_conversions(m);
   define_lifetimes(m);

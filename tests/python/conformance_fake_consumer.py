@@ -1,6 +1,7 @@
 """An importer of every protocol in plain Python, in which faults can be planted: `take_<fault>` is `take` with it.
 
-`take_sound` has none. The functions come from `__getattr__`, so that a child process can import them by name.
+`take_sound` has none, and `take_refuses_late` none either: it imports first and refuses then. The functions come from
+`__getattr__`, so that a child process can import them by name.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Result:
             raise ValueError("no data")
         self.shape, self.strides, self.readonly = tuple(shape), tuple(strides), readonly
         self._read = functools.partial(read_memory, pointer, self.shape, self.strides, code, bits, swapped=swapped)
-        self._size, self._release, self._keep = size, release, keep
+        self._size, self._release, self._keep, self._itemsize = size, release, keep, bits // 8
 
     def tolist(self):
         return nest(self._read(), self.shape) if self._size else []
@@ -63,12 +64,9 @@ def _export(obj, fault, copy):
         capsule = obj.__dlpack__(max_version=version, **options)
         return obj.__dlpack__(max_version=version, **options) if fault == "exports_twice" else capsule
     except TypeError:
-        if fault == "no_retry":
+        if fault == "no_retry" or (copy and fault != "forgets_copy_of_old"):
             raise
-        try:
-            return obj.__dlpack__()
-        except TypeError:
-            raise
+        return obj.__dlpack__()
     except Exception:
         if fault != "swallows_errors":
             raise
@@ -91,7 +89,7 @@ def _take_dlpack(obj, fault, copy):
     elif fault == "takes_any_name" and name not in _abi.USED:
         name = _abi.LEGACY
     if name not in _abi.USED:
-        raise ValueError("already consumed or no DLPack capsule")
+        raise ValueError("already consumed or not a DLPack capsule")
     struct = _abi.DLManagedTensorVersioned if name == _abi.VERSIONED else _abi.DLManagedTensor
     address = _abi.capsule_pointer(capsule, _abi.capsule_name(capsule))
     managed = ct.cast(address, ct.POINTER(struct)).contents
@@ -262,14 +260,14 @@ def _interface_buffer(value, owner, shape, strides, itemsize, fault):
     if (low < 0 or high > view.len or min(shape) < 0) and fault != "interface_reads_beyond":
         _abi.release_buffer(ct.byref(view))
         raise ValueError("the buffer is too short")
-    return view.buf + offset, bool(view.readonly), functools.partial(_abi.release_buffer, ct.byref(view))
+    release = None if fault == "interface_never_releases" else functools.partial(_abi.release_buffer, ct.byref(view))
+    return view.buf + offset, bool(view.readonly), release
 
 
 # --- buffers ----------------------------------------------------------------------------------------------------------
 
 
-def _take_buffer(obj, fault):
-    view = _abi.get_buffer(obj, _abi.FULL_RO)
+def _take_buffer(view, fault):
     release = functools.partial(_abi.release_buffer, ct.byref(view))
     try:
         if fault == "buffer_never_releases":
@@ -280,14 +278,16 @@ def _take_buffer(obj, fault):
             return result
         return _buffer_result(view, fault, release)
     except Exception:
-        release()
+        if fault != "buffer_leaks_on_error":
+            release()
         raise
 
 
 def _buffer_result(view, fault, release):
     if not 0 <= view.ndim <= _MAX_NDIM or (view.ndim and not view.shape):
         raise ValueError("ndim")
-    if view.suboffsets and any(n >= 0 for n in view.suboffsets[: view.ndim]):
+    indirect = bool(view.suboffsets) and any(n >= 0 for n in view.suboffsets[: view.ndim])
+    if indirect and fault != "buffer_ignores_suboffsets":
         raise BufferError("suboffsets")
     text = "B" if view.format is None else view.format.decode()
     order, kind = (text[0], text[1:]) if text[:1] in tuple("@=<>!^") else ("@", text)
@@ -309,7 +309,24 @@ def _buffer_result(view, fault, release):
     )
 
 
+def _copied(result):
+    """`result` in memory of its own."""
+    values = list(result._read())
+    result._read = lambda: values
+    return result
+
+
 def take(fault, obj, *, copy=None):
+    result = _take(fault, obj, None if fault == "ignores_copy_keyword" else copy)
+    strided = result.strides != c_strides(result.shape, result._itemsize)
+    if fault == "copies_anyway" or (fault == "copies_strided" and strided):
+        result = _copied(result)
+    if fault == "refuses_late" and result.shape != (2, 3):
+        raise TypeError(f"only arrays of shape (2, 3) are supported, not {result.shape}")
+    return result
+
+
+def _take(fault, obj, copy):
     if fault.startswith("cuda"):
         return _take_interface(obj, "__cuda_array_interface__", re.sub("^cuda_(ignores|drops)", r"interface_\1", fault))
     result = _take_exchange(obj, fault)
@@ -320,14 +337,20 @@ def take(fault, obj, *, copy=None):
     if hasattr(obj, "__array_interface__"):
         return _take_interface(obj, "__array_interface__", fault)
     try:
-        memoryview(obj).release()
-    except (TypeError, ValueError, BufferError):
-        if type(obj).__name__ != "Exporter":
-            raise AttributeError("no protocol") from None
-    return _take_buffer(obj, fault)
+        view = _abi.get_buffer(obj, _abi.FULL_RO)
+    except TypeError:
+        raise AttributeError("no protocol") from None
+    return _take_buffer(view, fault)
+
+
+def take_by_any_keyword(fault, obj, **options):
+    """A signature that does not name copy=."""
+    return take(fault, obj, **options)
 
 
 def __getattr__(name):
+    if name.startswith("take_any_"):
+        return functools.partial(take_by_any_keyword, name.removeprefix("take_any_"))
     if name.startswith("take_"):
         return functools.partial(take, name.removeprefix("take_"))
     raise AttributeError(name)

@@ -6,6 +6,7 @@ import ctypes as ct
 import functools
 
 import numpy as np
+from conformance_fake_producer import _in_scratch
 from dlbridge.tests.conformance import Unsupported, _abi, adapters
 from dlbridge.tests.conformance.producer_exchange import ALLOCATE, BORROW, FROM_OBJECT, TO_OBJECT, WORK_STREAM
 
@@ -35,7 +36,7 @@ def _export(array):
 def _table(fault, make):
     @FROM_OBJECT
     def from_object(obj, out):
-        managed = _export(obj.array)
+        managed = _export(_in_scratch(obj.array) if fault == "exchange_scratch" else obj.array)
         if fault == "exchange_drops_readonly":
             managed.flags &= ~_abi.READ_ONLY
         elif fault == "exchange_managed_major_2":

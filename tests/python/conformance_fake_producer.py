@@ -1,6 +1,6 @@
 """An array library made of NumPy, in which faults can be planted: `make_<fault>` is its factory with it.
 
-`make_sound`, `make_cuda_sound` and `make_sound_buffer` have none: what NumPy itself breaks is mended. The factories
+`make_sound`, `make_cuda_sound` and `make_sound_buffer` have none: what NumPy itself breaks is repaired. The factories
 come from `__getattr__`, so that a child process can import them by name.
 """
 
@@ -107,6 +107,16 @@ STRUCT_FAULTS = {
 }
 
 
+_SCRATCH = np.zeros(1 << 16, "u1")
+
+
+def _in_scratch(array):
+    """A copy of `array` where every other such copy is, too."""
+    shared = _SCRATCH[: array.nbytes].view(array.dtype).reshape(array.shape)
+    shared[...] = array
+    return shared
+
+
 class FakeArray:
     """A NumPy array behind protocols of its own."""
 
@@ -138,6 +148,12 @@ class FakeArray:
             array = np.lib.stride_tricks.as_strided(array, strides=strides)
         elif fault == "refuses_with_value_error" and array.dtype.byteorder == ">":
             raise ValueError("no such byte order")
+        elif fault == "copies_strided_despite_false" and copy is False and not array.flags.c_contiguous:
+            array, copy = np.ascontiguousarray(array), None
+        elif fault == "zeros_for_a_strided_copy" and copy and not array.flags.c_contiguous:
+            array = np.zeros_like(array)
+        elif fault == "scratch" or (fault == "scratch_for_copies" and copy):
+            array, copy = _in_scratch(array), None
         if stream is not None and not isinstance(stream, int):
             raise TypeError("stream must be an integer")
         capsule = self._capsule(array, stream, max_version, dl_device, copy)
@@ -146,6 +162,8 @@ class FakeArray:
             managed.dl_tensor.data = None
         if fault in STRUCT_FAULTS:
             STRUCT_FAULTS[fault](managed)
+        elif fault == "readonly_copies" and copy and not array.flags.writeable:
+            managed.flags |= _abi.READ_ONLY
         elif fault == "memory_dies":
             managed.dl_tensor.data = self.shadow.ctypes.data
         elif fault == "wrong_capsule_name":
@@ -170,7 +188,13 @@ class FakeArray:
 
     @property
     def __array_interface__(self):
-        value = dict(self.array.__array_interface__)
+        array = self.array
+        if self.fault == "interface_of_a_temporary":
+            array = array.copy()
+        elif self.fault == "interface_scratch":
+            array = _in_scratch(array)
+        value = dict(array.__array_interface__)
+        del array
         if self.fault == "interface_byte_order":
             value["typestr"] = value["typestr"].replace("<", ">")
             value.pop("descr")
@@ -188,7 +212,7 @@ class FakeArray:
 
     @property
     def __array_struct__(self):
-        capsule = self.array.__array_struct__
+        capsule = (self.array.copy() if self.fault == "struct_of_a_temporary" else self.array).__array_struct__
         struct = ct.cast(_abi.capsule_pointer(capsule, None), ct.POINTER(_abi.ArrayStruct)).contents
         if self.fault == "struct_always_writeable":
             struct.flags |= 0x400
@@ -255,6 +279,12 @@ def _fill(array, fault, view, flags):
         view.len += 1
     elif fault == "buffer_drops_readonly":
         view.readonly = 0
+    elif fault == "buffer_scratch":
+        view.buf = _in_scratch(array).ctypes.data
+    elif fault == "buffer_suboffsets" and array.ndim:
+        offsets = (ct.c_ssize_t * array.ndim)(*[-1] * array.ndim)
+        _kept.append(offsets)
+        view.suboffsets = ct.cast(offsets, ct.POINTER(ct.c_ssize_t))
     pointer = ct.POINTER(ct.c_ssize_t)
     everything = fault == "buffer_fills_everything"
     view.format = text if flags & _abi.FORMAT or everything else None
@@ -272,7 +302,8 @@ def _buffer_type(fault):
     def get(address, view, flags):
         array = from_address[address]
         if not _fill(array, fault, view.contents, flags):
-            view.contents.obj = None
+            if fault != "buffer_leaves_obj":
+                view.contents.obj = None
             return -1  # with no exception, which a ctypes callback cannot set: these types are not for the sound case
         _incref(address)
         view.contents.obj = address

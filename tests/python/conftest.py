@@ -1,9 +1,13 @@
 """What every test here shares: GPU tests are skipped by name without a GPU, and no test may leave a tensor alive."""
 
 import gc
+import os
 
 import pytest
 from dlbridge import _core
+
+# A stream that waits must not hold up one that shares its connection to the GPU. Read when the driver starts.
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 
 def pytest_collection_modifyitems(items):

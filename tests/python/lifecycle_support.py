@@ -8,46 +8,24 @@ import gc
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import dlbridge
 import pytest
 from dlbridge import _core
+from dlbridge.tests.conformance._abi import (
+    LEGACY,
+    USED,
+    VERSIONED,
+    DLDataType,
+    DLDevice,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+    DLPackVersion,
+)
 
-READ_ONLY, IS_COPIED = 1, 2
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 FLOAT32, INT32, UINT8 = (2, 32, 1), (0, 32, 1), (1, 8, 1)
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
-class Legacy(ctypes.Structure):
-    _fields_ = (("dl_tensor", DLTensor), ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("manager_ctx", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("dl_tensor", DLTensor),
-    )
 
 
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -62,15 +40,13 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
     ("PyCapsule_New", ctypes.pythonapi)
 )
 _set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
-LEGACY, LEGACY_USED = b"dltensor", b"used_dltensor"  # capsules keep the pointer, not a copy
-VERSIONED, VERSIONED_USED = b"dltensor_versioned", b"used_dltensor_versioned"
 
 
 @_DESTRUCTOR
 def _destroy(capsule):
     name = _name_at(capsule)
     if name in (LEGACY, VERSIONED):
-        kind = Legacy if name == LEGACY else Versioned
+        kind = DLManagedTensor if name == LEGACY else DLManagedTensorVersioned
         managed = kind.from_address(_pointer_at(capsule, name))
         if managed.deleter:
             _DELETER(managed.deleter)(ctypes.addressof(managed))
@@ -105,22 +81,23 @@ class Exporter:
 
     def managed(self):
         """The address of a new managed struct, which the caller owns."""
-        out = (Legacy if self.legacy else Versioned)()
+        out = (DLManagedTensor if self.legacy else DLManagedTensorVersioned)()
         dl = out.dl_tensor
         shape = (ctypes.c_int64 * max(len(self.shape), 1))(*self.shape)
-        (dl.device_type, dl.device_id), dl.ndim = self.device, len(self.shape)
-        dl.code, dl.bits, dl.lanes = self.dtype
+        dl.device, dl.ndim, dl.dtype = DLDevice(*self.device), len(self.shape), DLDataType(*self.dtype)
         dl.shape = shape
         out.deleter = ctypes.cast(self._deleter, ctypes.c_void_p) if self._deleter else None
         keep = [out, shape]
+        parts = [dl, dl.device, dl.dtype, out]
         if not self.legacy:
-            out.major, out.minor, out.flags = 1, 0, 0
+            out.version = DLPackVersion(1, 0)
+            parts.append(out.version)
         for name, value in self.wrong.items():
             field = name.removeprefix("struct_")
             if field in ("shape", "strides") and value is not None:
                 value = (ctypes.c_int64 * len(value))(*value)
                 keep.append(value)
-            setattr(dl if hasattr(dl, field) else out, field, value)
+            setattr(next(part for part in parts if hasattr(part, field)), field, value)
         address = ctypes.addressof(out)
         self._alive[address] = keep
         self.made += 1
@@ -149,8 +126,8 @@ class Consumed:
         name = _name_at(id(capsule))
         self.address = _pointer_at(id(capsule), name)
         self.legacy = name == LEGACY
-        assert _set_name(capsule, LEGACY_USED if self.legacy else VERSIONED_USED) == 0
-        self.struct = (Legacy if self.legacy else Versioned).from_address(self.address)
+        assert _set_name(capsule, USED[name]) == 0
+        self.struct = (DLManagedTensor if self.legacy else DLManagedTensorVersioned).from_address(self.address)
         self.deleter = self.struct.deleter
 
     def delete(self):
@@ -205,19 +182,3 @@ def link_package(folder):
         if item.name != KERNEL_LIBRARY:
             (package / item.name).symlink_to(item)
     return package
-
-
-def run_python(code, *arguments, timeout=120, **environment):
-    """Runs `code` (or a script's path) in a new interpreter; the finished process, whose exit status must be 0."""
-    head = [code] if str(code).endswith(".py") else ["-c", code]
-    folder = os.path.dirname(os.path.abspath(__file__))
-    paths = [folder, os.path.join(os.path.dirname(folder), "cuda"), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", *map(str, head), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **environment},
-    )
-    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done

@@ -1,4 +1,4 @@
-"""Fault 26, run in a process of its own: every allocation of an operation fails once, and from there on, in turn.
+"""Run in a process of its own: every allocation of an operation fails once, and from there on, in turn.
 
 Usage: python out_of_memory_child.py python|new NAME. `python`: CPython's allocators, through _testcapi; `new`:
 C++ operator new, through the preloaded tests/python/fail_new.cpp. Prints how often
@@ -14,6 +14,8 @@ from dlbridge import _core, asdlpack, convert, nd
 
 # Not with CPython's allocators failing: these end in faults that are not ours.
 UNSAFE_IN_PYTHON = {
+    "no typestr": "CPython's PyErr_Format loses the error",
+    "no typestr by struct": "as above",
     "refused format": "CPython 3.11's PyErr_Format loses the error",
     "refused byte order": "as above",
     "refused twice": "as above",
@@ -67,6 +69,8 @@ def operations():
     strided = memoryview(array.array("i", range(12)))[::-2]
     address = ctypes.addressof(ctypes.c_char.from_buffer(data))
     struct_like = type("StructOnly", (), {"__array_struct__": property(lambda self: tensor.__array_struct__)})()
+    no_typestr = _core.reinterpret(tensor, dtype="bfloat16", shape=(12,))
+    swapped = Interface((address, False), typestr=">i2", keep=data)
     bad_byte_order = Interface((address, False), typestr=">i4")
     two_refusals = type("Two", (), {"__dlpack__": lambda self, **kw: None, "__array_interface__": {}})()
     out = {
@@ -94,6 +98,9 @@ def operations():
         "copied legacy export": lambda: tensor.__dlpack__(copy=True),
         "dlpack_device": lambda: tensor.__dlpack_device__(),
         "export array_interface": lambda: tensor.__array_interface__,
+        "no typestr": lambda: refuse(lambda: no_typestr.__array_interface__, AttributeError),
+        "no typestr by struct": lambda: refuse(lambda: no_typestr.__array_struct__, AttributeError),
+        "swapped copy": lambda: asdlpack(swapped, copy=True),
         "export array_struct": lambda: tensor.__array_struct__,
         "export buffer": lambda: memoryview(tensor),
         "export strided buffer": lambda: memoryview(asdlpack(strided)),

@@ -8,6 +8,7 @@ themselves and may run on any thread.
 from __future__ import annotations
 
 import ctypes as ct
+import math
 from ctypes import pythonapi
 
 from dlbridge.tests.conformance import _abi
@@ -231,7 +232,7 @@ class BufferExporter:
         pointers = [None if v is None else ct.cast(v, ct.POINTER(ct.c_ssize_t)) for v in lists]
         values = {
             "buf": ct.addressof(self.memory),
-            "len": 12,
+            "len": 12 if shape is None or min(shape, default=0) < 0 else min(itemsize * math.prod(shape), 2**63 - 1),
             "itemsize": itemsize,
             "readonly": int(readonly),
             "ndim": len(shape) if shape is not None else 1,

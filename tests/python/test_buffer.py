@@ -16,8 +16,8 @@ from provoke import BufferExporter
     [(b"abc", True), (bytearray(b"abc"), False), (memoryview(b"abc"), True), (memoryview(bytearray(b"abc")), False)],
     ids=["bytes", "bytearray", "memoryview of bytes", "memoryview of bytearray"],
 )
-def test_e42_read_only_is_taken_from_the_view(source, readonly):
-    """Edge case 42, user reports 4 and 5: no writable view is asked for, and `readonly` is kept to the end."""
+def test_read_only_is_taken_from_the_view(source, readonly):
+    """No writable view is asked for, and `readonly` is kept to the end."""
     tensor = asdlpack(source)
     assert (tensor.shape, tensor.strides, tensor.dtype, tensor.protocol) == ((3,), (1,), "uint8", "buffer")
     assert tensor.readonly == readonly
@@ -37,8 +37,8 @@ def test_array_array(code):
     assert source[1] == 9
 
 
-def test_e41_array_of_characters_is_refused():
-    """Edge case 41: `u` and `w`."""
+def test_array_of_characters_is_refused():
+    """Formats `u` and `w`."""
     with pytest.raises(ExchangeError, match="buffer format '[uw]'"):
         asdlpack(array.array("u", "abc"))
 
@@ -59,8 +59,8 @@ def test_e41_array_of_characters_is_refused():
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_e40_ctypes_arrays(type_, name):
-    """Edge case 40: their formats always begin with `<`; multi-dimensional ones are nested types."""
+def test_ctypes_arrays(type_, name):
+    """Their formats always begin with `<`; multi-dimensional ones are nested types."""
     source = ((type_ * 3) * 2)()
     tensor = asdlpack(source)
     assert (tensor.shape, tensor.dtype) == ((2, 3), name)
@@ -92,8 +92,7 @@ class Point(ct.Structure):
     ],
     ids=["big-endian", "structure", "longdouble", "pointer", "void pointer", "wide character", "object"],
 )
-def test_e26_e41_f21_ctypes_arrays_without_a_dtype_are_refused(source):
-    """Edge cases 26 and 41, fault 21."""
+def test_ctypes_arrays_without_a_dtype_are_refused(source):
     with pytest.raises(ExchangeError, match="buffer format"):
         asdlpack(source)
 
@@ -107,8 +106,8 @@ def test_memoryview_of_many_shapes():
 
 
 @pytest.mark.parametrize("cut", [slice(None, None, 2), slice(None, None, -1), slice(5, 1, -2), slice(2, 2)], ids=str)
-def test_e24_strided_and_reversed_views(cut):
-    """Edge case 24: data points at element 0."""
+def test_strided_and_reversed_views(cut):
+    """Data points at element 0."""
     source = bytearray(range(10))
     tensor = asdlpack(memoryview(source)[cut])
     assert memoryview(tensor).tolist() == list(source[cut])
@@ -117,8 +116,8 @@ def test_e24_strided_and_reversed_views(cut):
 @pytest.mark.parametrize(
     "access", [mmap.ACCESS_READ, mmap.ACCESS_WRITE, mmap.ACCESS_COPY], ids=["read", "write", "copy"]
 )
-def test_e42_mmap_keeps_read_only(access, tmp_path):
-    """Edge case 42, user report 5: writing through a lost flag is a segmentation fault."""
+def test_mmap_keeps_read_only(access, tmp_path):
+    """Writing through a lost flag is a segmentation fault."""
     path = tmp_path / "data"
     path.write_bytes(b"Hello!")
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0, access=access) as mapped:
@@ -180,8 +179,8 @@ HOLDERS = ["tensor", "legacy capsule", "versioned capsule", "memoryview", "array
 
 @pytest.mark.parametrize("how", HOLDERS)
 @pytest.mark.parametrize("kind", ["bytearray", "array", "mmap", "memoryview"])
-def test_e42_f31_an_export_locks_the_memory(kind, how):
-    """Edge case 42, fault 31: resizing or closing raises BufferError in the owner, until the last export dies."""
+def test_an_export_locks_the_memory(kind, how):
+    """Resizing or closing raises BufferError in the owner, until the last export dies."""
     if kind == "mmap":
         source, disturb = (m := mmap.mmap(-1, 64)), m.close
     elif kind == "memoryview":
@@ -196,8 +195,8 @@ def test_e42_f31_an_export_locks_the_memory(kind, how):
     disturb()
 
 
-def test_e42_the_view_is_released_once():
-    """Edge case 42, counted by the exporter itself."""
+def test_the_view_is_released_once():
+    """Counted by the exporter itself."""
     exporter = BufferExporter()
     tensor = asdlpack(exporter.object)
     capsules = [tensor.__dlpack__(), tensor.__dlpack__(max_version=(1, 0)), tensor.__array_struct__]
@@ -217,8 +216,8 @@ def test_e42_the_view_is_released_once():
         ({"format": None, "itemsize": 0}, BufferError, "itemsize is 0"),
         ({"suboffsets": (0,)}, BufferError, "suboffsets"),
         ({"shape": (2, 3), "suboffsets": (-1, 8)}, BufferError, "suboffsets"),
-        ({"strides": (5,)}, BufferError, "no multiple of the itemsize 4"),
-        ({"strides": (6,)}, BufferError, "no multiple of the itemsize 4"),
+        ({"strides": (5,)}, BufferError, "not a multiple of the itemsize 4"),
+        ({"strides": (6,)}, BufferError, "not a multiple of the itemsize 4"),
         ({"shape": (-3,)}, ValueError, "negative"),
         ({"shape": (2**61,)}, OverflowError, "63 bits"),
         ({"strides": (2**62,)}, OverflowError, "63 bits"),
@@ -229,22 +228,21 @@ def test_e42_the_view_is_released_once():
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_e41_f21_a_bad_view_is_refused_and_released(fields, error, match):
-    """Edge cases 22, 40 and 41 and fault 21: whatever an exporter puts into its Py_buffer."""
+def test_a_bad_view_is_refused_and_released(fields, error, match):
+    """Whatever an exporter puts into its Py_buffer."""
     exporter = BufferExporter(**fields)
     with pytest.raises(error, match=match):
         asdlpack(exporter.object)
     assert exporter.live == 0
 
 
-def test_e41_negative_suboffsets_mean_none():
-    """Edge case 41."""
+def test_negative_suboffsets_mean_none():
     tensor = asdlpack(BufferExporter(suboffsets=(-1,)).object)
     assert memoryview(tensor).tolist() == [0, 1, 2]
 
 
-def test_e41_suboffsets_of_the_interpreters_own_exporter():
-    """Edge case 41: CPython's test module makes PIL-style buffers."""
+def test_suboffsets_of_the_interpreters_own_exporter():
+    """CPython's test module makes PIL-style buffers."""
     testbuffer = pytest.importorskip("_testbuffer", reason="CPython's own test module makes the suboffsets")
     source = testbuffer.ndarray(list(range(6)), shape=[2, 3], format="i", flags=testbuffer.ND_PIL)
     with pytest.raises(ExchangeError, match="suboffsets.*bytes.memoryview"):
@@ -253,14 +251,13 @@ def test_e41_suboffsets_of_the_interpreters_own_exporter():
     assert memoryview(asdlpack(plain)).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_e22_an_odd_stride_on_an_axis_of_extent_one():
-    """Edge case 22."""
+def test_an_odd_stride_on_an_axis_of_extent_one():
     tensor = asdlpack(BufferExporter(shape=(1, 3), strides=(5, 4)).object)
     assert memoryview(tensor).tolist() == [[0, 1, 2]]
 
 
-def test_e42_no_shape_means_the_length():
-    """Edge case 42: an exporter that fills less than was asked for."""
+def test_no_shape_means_the_length():
+    """An exporter that fills less than was asked for."""
     tensor = asdlpack(BufferExporter(shape=None).object)
     assert (tensor.shape, tensor.strides) == ((3,), (4,))
 

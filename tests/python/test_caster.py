@@ -4,13 +4,15 @@ import array
 import ctypes
 import gc
 import mmap
+import re
 import sys
 
 import caster_support
 import dlbridge
 import pytest
 from dlbridge import asdlpack
-from lifecycle_support import CPU, FLOAT32, READ_ONLY, Exporter, nothing_lost
+from dlbridge.tests.conformance._abi import READ_ONLY
+from lifecycle_support import CPU, FLOAT32, Exporter, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
@@ -46,25 +48,28 @@ class Only:
 @pytest.mark.parametrize(
     ("name", "signature"),
     [
-        ("any", "any(a: Tensor[any, ...]) -> tuple"),
-        ("flat", "flat(a: Tensor[float32, ..., cpu]) -> tuple"),
-        ("matrix", "matrix(a: Tensor[float32, (*, *), C, cpu]) -> tuple"),
-        ("fortran", "fortran(a: Tensor[float64, (*, *), F, cpu]) -> tuple"),
-        ("picture", "picture(a: Tensor[uint8, (*, *, 3), cpu]) -> tuple"),
-        ("scalar", "scalar(a: Tensor[float32, (), cpu]) -> float"),
-        ("nine", "nine(a: Tensor[int8, (*, *, *, *, *, *, *, *, *), cpu]) -> tuple"),
-        ("aligned64", "aligned64(a: Tensor[float32, ..., cpu, aligned 64]) -> tuple"),
-        ("floating", "floating(a: Tensor[float32 | float64, (*,), cpu]) -> tuple"),
-        ("on_gpu", "on_gpu(a: Tensor[float32, (*, *, 3), C, cuda, writable], stream: Stream | None = None) -> tuple"),
-        ("owned", "owned(t: Tensor) -> "),
+        ("any", "any(a: ANY[any, ...]) -> tuple"),
+        ("flat", "flat(a: ANY[float32, ..., cpu]) -> tuple"),
+        ("matrix", "matrix(a: ANY[float32, (*, *), C, cpu]) -> tuple"),
+        ("fortran", "fortran(a: ANY[float64, (*, *), F, cpu]) -> tuple"),
+        ("picture", "picture(a: ANY[uint8, (*, *, 3), cpu]) -> tuple"),
+        ("scalar", "scalar(a: ANY[float32, (), cpu]) -> float"),
+        ("nine", "nine(a: ANY[int8, (*, *, *, *, *, *, *, *, *), cpu]) -> tuple"),
+        ("aligned64", "aligned64(a: ANY[float32, ..., cpu, aligned 64]) -> tuple"),
+        ("floating", "floating(a: ANY[float32 | float64, (*,), cpu]) -> tuple"),
+        ("on_gpu", "on_gpu(a: ANY[float32, (*, *, 3), C, cuda, writable], stream: "),
+        ("on_gpu", ', stream: typing.Annotated[typing.Any, "CUDA stream"] | None = None) -> tuple'),
+        ("owned", 'owned(t: typing.Annotated[typing.Any, "Tensor"]) -> '),
         ("numpy", " -> numpy.ndarray"),
         ("torch", " -> torch.Tensor"),
         ("jax", " -> jax.Array"),
-        ("tensor", " -> Tensor"),
-        ("nobody", "nobody() -> no_such_framework"),
+        ("tensor", " -> dlbridge.Tensor"),
+        ("nobody", 'nobody() -> typing.Annotated[typing.Any, "array of no_such_framework"]'),
     ],
 )
 def test_signature(ext, name, signature):
+    if "ANY[" in signature:
+        signature = re.sub(r"ANY\[(.*?)\](\)|,)", r'typing.Annotated[typing.Any, "Tensor[\1]"]\2', signature)
     assert signature in getattr(ext, name).__doc__
 
 
@@ -126,7 +131,9 @@ def test_jax_arrays_are_read_only(ext):
     x = jax.numpy.arange(12, dtype="float32").reshape(3, 4)
     assert ext.matrix(x) == (x.unsafe_buffer_pointer(), (3, 4), (4, 1))
     assert ext.any(x)[5] is True
-    with pytest.raises(TypeError, match=r"expected writable memory, got \(4,\) \[jaxlib.*Hint: numpy.array\(a\)"):
+    with pytest.raises(
+        TypeError, match=r"expected writable memory, got \(4,\) \[jaxlib.*copy = numpy.array\(a\), which"
+    ):
         ext.plus(x[0])
     # No buffer format: through __dlpack__.
     assert ext.any(x.astype("bfloat16"))[3] == "bfloat16"
@@ -198,14 +205,14 @@ def _refusals():
     wider = r"numpy.broadcast_to\(a\[..., None\], \(4, 5, 3\)\)"
     yield "picture", np.zeros((4, 5), "uint8"), r"shape \(\*, \*, 3\), got \(4, 5\) .*Hint: " + wider
     yield "picture", np.zeros((4, 5, 4), "uint8"), r"shape \(\*, \*, 3\), got \(4, 5, 4\)"
-    yield "plus", readonly, r"writable memory, got .*read-only\]. Hint: numpy.array\(a\)"
+    yield "plus", readonly, r"writable memory, got .*read-only\]. Hint: .*copy = numpy.array\(a\), which then has the"
     yield "plus", b"1234", r"dtype float32, got \(4,\) \[bytes, uint8"
     yield "plus", np.broadcast_to(np.float32(1), (3,)), r"writable memory"
     yield "plus", overlapping, r"distinct elements"
     yield "aligned64", np.zeros(64, "float32"), r"data aligned to 64 bytes, got .*copy=True"
     yield "floating", np.zeros(2, "float16"), r"dtype float32 or float64, got"
     to_gpu = r"dlbridge.asdlpack\(a, device='cuda'\)"
-    yield "on_gpu", np.zeros((4, 5, 3), "float32"), r"device cuda .*cpu, writable\]. Hint: " + to_gpu
+    yield "on_gpu", np.zeros((4, 5, 3), "float32"), r"device cuda .*cpu, writable\]. Hint: .*copy = " + to_gpu
 
 
 REFUSALS = [pytest.param(*row, id=f"{row[0]}-{i}") for i, row in enumerate(_refusals())]
@@ -230,21 +237,17 @@ def test_hints_for_torch(ext):
             "on_gpu",
             torch.zeros(480, 640),
             r"expected shape \(\*, \*, 3\), got \(480, 640\) \[torch.Tensor, float32, strides \(640, 1\), cpu, "
-            r"writable\]. Hint: a\[..., None\].expand\(-1, -1, 3\)",
+            r"writable\]. Hint: the function writes to a: pass copy = a\[..., None\].repeat\(1, 1, 3\), which then has",
         ),
-        ("on_gpu", torch.zeros(4, 6, 3), r"expected device cuda.*Hint: a.cuda\(\)"),
+        ("picture", torch.zeros(4, 5, dtype=torch.uint8), r"Hint: a\[..., None\].expand\(-1, -1, 3\)$"),
+        ("on_gpu", torch.zeros(4, 6, 3), r"expected device cuda.*Hint: .*copy = a.cuda\(\), then a.copy_\(copy\)"),
         ("matrix", torch.zeros(3, 4, dtype=torch.float64), r"Hint: a.to\(torch.float32\)"),
         ("matrix", torch.zeros(3, 4).T, r"Hint: a.contiguous\(\)"),
-        ("plus", torch.zeros(1).expand(3), r"Hint: a.clone\(\)"),
+        ("plus", torch.zeros(1).expand(3), r"Hint: .*copy = a.clone\(\), which then has the result"),
     ]
     for name, source, message in cases:
         with pytest.raises(TypeError, match=message):
             getattr(ext, name)(source)
-
-
-def test_module_def_gives_the_reason_without_names(ext):
-    with pytest.raises(TypeError, match=r"^expected dtype float32, got \(3, 4\)"):
-        ext.plain_matrix(matrix("float64"))
 
 
 @pytest.mark.parametrize(
@@ -309,6 +312,7 @@ def test_a_wrong_scalar_beside_a_capsule_is_what_the_error_is_about(ext):
     capsule = producer.capsule()
     with pytest.raises(TypeError, match="incompatible"):
         ext.plus(capsule, "x")
+    assert ext.plus(capsule) == 1  # it was not consumed
     producer.assert_all_deleted_once()
 
 
@@ -332,8 +336,6 @@ def test_overloads(ext):
             which(np.zeros(2, "int8"))
     assert ext.strict(np.zeros(2, "float32")) == "float32"
     assert ext.strict(3) == "int"
-    with pytest.raises(TypeError, match="^expected dtype float32, got"):
-        ext.strict(np.zeros(2))
     with pytest.raises(TypeError, match="incompatible"):
         ext.no_convert(np.zeros(2))
     assert ext.no_convert(matrix())
@@ -356,11 +358,8 @@ def test_conversion(ext):
         pointer, total = ext.convert(other)
         assert total == np.asarray(other).sum()
         assert pointer not in (0, address(np.asarray(other)))
-    misaligned = np.frombuffer(bytearray(b"\0") + a.tobytes(), "uint8")[1:].view("float32").reshape(3, 4)
     assert ext.convert_fortran(matrix("float64"))[1] == a.sum()
     assert ext.convert_fortran(a.T)[1] == a.sum()
-    with pytest.raises(BufferError, match="aligned"):
-        ext.convert(misaligned)
     with pytest.raises(TypeError, match="same_kind"):
         ext.convert(matrix("complex64"))
     with pytest.raises(TypeError, match=r"convert\(\): argument 'a': expected rank 2"):

@@ -4,6 +4,7 @@ import caster_support
 import gpu_frameworks as gpu
 import pytest
 from dlbridge import asdlpack, nd
+from dlbridge.tests._gate import Gate
 
 pytestmark = gpu.needs_gpu
 
@@ -23,22 +24,32 @@ def test_device_pointers_and_streams_arrive(ext):
     assert ext.ints_on_gpu(array)[0] == array.data_ptr
 
 
-def test_the_named_stream_waits_for_the_producer(ext):
+@pytest.mark.parametrize("ordered", [True, False], ids=["stream named", "control"])
+def test_the_named_stream_waits_for_the_producer(ext, ordered):
     torch = gpu.torch()
-    consumer = torch.cuda.Stream()
-    seen = torch.empty((2, 3), dtype=torch.int32, device="cuda")
-    for _ in range(5):
-        tensor = torch.zeros((2, 3), dtype=torch.int32, device="cuda")
-        producer = torch.cuda.Stream()
-        producer.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(producer):
-            torch.cuda._sleep(20_000_000)
-            tensor += 7
-            ext.ints_on_gpu(tensor, stream=consumer.cuda_stream)
-        with torch.cuda.stream(consumer):
-            seen.copy_(tensor)
-        consumer.synchronize()
-        assert seen.tolist() == [[7] * 3] * 2
+    producer, consumer = torch.cuda.Stream(), torch.cuda.Stream()
+    options = {"stream": consumer.cuda_stream} if ordered else {}
+    tensor, seen = (torch.zeros((2, 3), dtype=torch.int32, device="cuda") for _ in range(2))
+    for warm_up in (True, False):  # kernels load at their first launch, and that waits for the GPU
+        tensor.zero_()
+        torch.cuda.synchronize()
+        with Gate() as gate:
+            if warm_up:
+                gate.open()
+            with torch.cuda.stream(producer):
+                gate.hold(producer.cuda_stream)
+                tensor += 7
+                ext.ints_on_gpu(tensor, **options)
+            with torch.cuda.stream(consumer):
+                seen.copy_(tensor)
+            assert warm_up or gate.is_closed(), "the call waited on the host"
+            if ordered:
+                gate.open()
+            consumer.synchronize()
+            assert warm_up or ordered or gate.is_closed()
+            gate.open()
+            torch.cuda.synchronize()
+    assert seen.tolist() == [[7 if ordered else 0] * 3] * 2
 
 
 def test_device_arrays_move_where_conversion_is_allowed_and_are_refused_elsewhere(ext):
@@ -58,9 +69,17 @@ def test_results_carry_their_stream_to_the_next_consumer(ext):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        torch.cuda._sleep(20_000_000)
-        memory += 3
-    made = ext.made_on(memory.data_ptr(), side.cuda_stream)
-    assert (str(made.device), made.data_ptr) == ("cuda:0", memory.data_ptr())
-    assert made.shape == (2, 3)
-    assert memoryview(asdlpack(made, device="cpu")).tolist() == nd.from_dlpack(made).tolist() == [[3] * 3] * 2
+        memory += 0  # the kernel is loaded
+    side.synchronize()
+    for take in (lambda made: memoryview(asdlpack(made, device="cpu")), nd.from_dlpack):
+        memory.zero_()
+        torch.cuda.synchronize()
+        with Gate() as gate:
+            with torch.cuda.stream(side):
+                gate.hold(side.cuda_stream)
+                memory += 3
+            made = ext.made_on(memory.data_ptr(), side.cuda_stream)
+            assert (str(made.device), made.data_ptr) == ("cuda:0", memory.data_ptr())
+            assert made.shape == (2, 3)
+            gate.open_within(0.1)  # the values are read on the host, which waits
+            assert take(made).tolist() == [[3] * 3] * 2

@@ -9,8 +9,9 @@ from pathlib import Path
 import caster_support
 import dlbridge
 import pytest
+from child_process import run_python
 from dlbridge import _core
-from lifecycle_support import Exporter, compile_shared, nothing_lost, run_python
+from lifecycle_support import Exporter, compile_shared, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 

@@ -1,8 +1,7 @@
 """The kit finds every fault that is planted in a fake library, and nothing in the sound one."""
 
 import pytest
-from dlbridge.tests import check_consumer, check_producer
-from dlbridge.tests.conformance import _taking
+from dlbridge.tests import _patience, check_consumer, check_producer
 
 pytest.importorskip("numpy", reason="the fake library is made of NumPy")
 pytestmark = pytest.mark.no_sanitizer  # the faults are real: wild strides and wild deletes are followed
@@ -10,7 +9,7 @@ pytestmark = pytest.mark.no_sanitizer  # the faults are real: wild strides and w
 # fault, part of the id of the check that must find it
 PRODUCER_FAULTS = [
     ("drops_readonly", "dlpack.versioned.readonly-flag"),
-    ("no_is_copied", "copy.true-flag"),
+    ("no_is_copied", "copy.true-flag[float32-2x3-C]"),
     ("strides_in_bytes", "versioned.values[float32-2x3-C]"),
     ("floors_strides", "versioned.inexpressible-strides"),
     ("bool_as_uint8", "versioned.dtype[bool-2x3-C]"),
@@ -35,8 +34,23 @@ PRODUCER_FAULTS = [
     ("wrong_capsule_name", "call.plain"),
     ("ignores_device", "call.unknown-device[(9999, 0)]"),
     ("ignores_stream", "call.cpu-stream[1]"),
-    ("ignores_copy_true", "copy.true"),
-    ("ignores_copy_false", "copy.false"),
+    ("ignores_copy_true", "copy.true[float32-2x3-C]"),
+    ("ignores_copy_false", "copy.false[float32-2x3-C]"),
+    ("copies_strided_despite_false", "copy.false[float32-4x6-strided]"),
+    ("copies_strided_despite_false", "copy.false[int16-4x6-F]"),
+    ("zeros_for_a_strided_copy", "copy.true[float32-4x6-strided]"),
+    ("readonly_copies", "copy.true[float32-2x3-C-readonly]"),
+    ("readonly_copies", "copy.true[float32-4x6-strided-readonly]"),
+    ("scratch", "legacy.independent"),
+    ("scratch", "versioned.independent"),
+    ("scratch_for_copies", "copy.true-independent"),
+    ("interface_of_a_temporary", "array_interface.lifetime"),
+    ("struct_of_a_temporary", "array_interface.struct-lifetime"),
+    ("interface_scratch", "array_interface.independent"),
+    ("buffer_scratch", "buffer.independent"),
+    ("buffer_suboffsets", "buffer.suboffsets[float32-2x3-C]"),
+    ("buffer_leaks", "buffer.leak"),
+    ("buffer_leaves_obj", "buffer.refused-view"),
     ("exports_foreign_order", "versioned.inexpressible[>i4]"),
     ("refuses_with_value_error", "legacy.inexpressible[>f8]"),
     ("interface_byte_order", "array_interface.values[float32-2x3-C]"),
@@ -79,6 +93,7 @@ EXCHANGE_FAULTS = [
     ("exchange_never_frees", "exchange.leak"),
     ("exchange_makes_another_type", "exchange.round-trip"),
     ("exchange_to_object_leaks", "exchange.round-trip"),
+    ("exchange_scratch", "exchange.independent"),
     ("exchange_stream_fails", "exchange.work-stream"),
     ("exchange_allocates_reversed", "exchange.allocates[float32-0x3-C]"),
     ("exchange_allocator_is_silent", "exchange.allocator-fails"),
@@ -113,6 +128,13 @@ CONSUMER_FAULTS = [
     ("no_retry", "calls.old-producer"),
     ("exports_twice", "calls.one-export"),
     ("swallows_errors", "calls.buffer-error"),
+    ("copies_anyway", "calls.copy-false-shares[float32-2x3-C]"),
+    ("any_copies_anyway", "calls.copy-false-shares[float32-2x3-C]"),
+    ("copies_strided", "calls.copy-false-shares[float32-4x6-strided]"),
+    ("copies_anyway", "calls.copy-false-of-old[float32-2x3-C]"),
+    ("ignores_copy_keyword", "calls.copy-true-copies[float32-2x3-C]"),
+    ("any_ignores_copy_keyword", "calls.copy-true"),
+    ("forgets_copy_of_old", "calls.copy-true-of-old[float32-2x3-C]"),
     ("exchange_ignores_table_version", "exchange.newer-table"),
     ("exchange_takes_any_name", "exchange.wrong-name"),
     ("exchange_leaks", "exchange.plain"),
@@ -131,6 +153,10 @@ CONSUMER_FAULTS = [
     ("buffer_ignores_byte_order", "buffer.format[big-int]"),
     ("buffer_ignores_strides", "buffer.values[int16-4x6-strided]"),
     ("buffer_drops_readonly", "buffer.readonly"),
+    ("buffer_ignores_suboffsets", "buffer.suboffsets"),
+    ("buffer_leaks_on_error", "buffer.format[unknown]"),
+    ("buffer_leaks_on_error", "buffer.suboffsets"),
+    ("interface_never_releases", "array_interface.data-object-released"),
 ]
 
 CUDA_CONSUMER_FAULTS = [
@@ -152,7 +178,7 @@ DEADLY_FAULTS = [
 @pytest.fixture
 def no_waiting(monkeypatch):
     """The fake library deletes at once; what it has not deleted by then it never will."""
-    monkeypatch.setattr(_taking, "RELEASE_WAIT_S", 0.05)
+    monkeypatch.setattr(_patience, "LIMIT_S", 0.05)
 
 
 def names(rows):
@@ -242,6 +268,21 @@ def test_nothing_is_found_in_a_sound_consumer():
     assert_sound(report)
     assert len(report.having("passed")) > 300
     assert_sound(check_cuda("sound"))
+
+
+def test_a_refusal_after_the_import_is_no_leak():
+    """The traceback of the refusal keeps the frame in which the consumer has the array: it must be gone first."""
+    report = check_consumer("conformance_fake_consumer:take_refuses_late")
+    wrong = [result for result in report.having("failed") if "deleter" in result.expected or "view" in result.expected]
+    assert not wrong, report.text()
+    assert any("only arrays of shape (2, 3)" in result.got for result in report.having("skipped"))
+
+
+def test_what_any_keyword_reaches_is_checked():
+    """`def f(x, **options)` may take copy=, and is asked."""
+    report = check_consumer("conformance_fake_consumer:take_any_sound", only=["calls.copy-"])
+    assert_sound(report)
+    assert len(report.having("passed")) > 15, report.text(verbose=True)
 
 
 def test_enough_faults_of_every_protocol():

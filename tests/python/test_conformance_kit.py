@@ -50,7 +50,7 @@ def test_every_check_has_an_id_a_clause_and_a_source(kind):
 
 def test_select():
     assert {c.protocol for c in _tables.select("producer", ["buffer"])} == {"buffer"}
-    assert [c.id for c in _tables.select("producer", None, ["copy.true-flag"])] == ["dlpack.copy.true-flag"]
+    assert [c.id for c in _tables.select("producer", None, ["call.plain"])] == ["dlpack.call.plain"]
     with pytest.raises(ValueError, match="no protocol telepathy"):
         _tables.select("producer", ["telepathy"])
 
@@ -98,6 +98,25 @@ def test_factory_that_makes_nothing_could_not_run():
     assert "no check applies" in report.could_not_run
     with pytest.raises(AssertionError, match="could not run"):
         report.raise_for_failures()
+
+
+def no_device(spec):
+    raise RuntimeError(f"no CUDA device for {spec}")
+
+
+def test_library_without_a_usable_device_gives_one_reason():
+    report = check_producer(no_device, device="cuda", isolate=False)
+    assert report.exit_code == 2
+    text = report.text()
+    assert text.count("no CUDA device") == 1 and len(text.splitlines()) == 3, text
+    assert report.text(verbose=True).count("no CUDA device") > 100
+
+
+def test_library_is_checked_on_the_device_that_is_asked_for(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(libraries, "check", lambda name, **options: asked.append((name, options["device"])) or [])
+    conformance.main(["--library", "torch", "--device", "cuda"])
+    assert asked == [("torch", "cuda")]
 
 
 def test_consumer_that_takes_nothing():

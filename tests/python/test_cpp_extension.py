@@ -11,7 +11,7 @@ from pathlib import Path
 import caster_support
 import dlbridge
 import pytest
-from lifecycle_support import run_python
+from child_process import run_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp_extension"
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from lifecycle_support import compile_shared, run_python
+from child_process import run_python
+from lifecycle_support import compile_shared
 
 CUDA_TESTS = Path(__file__).parent.parent / "cuda"
 

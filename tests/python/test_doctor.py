@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from child_process import run_python
 from dlbridge import __main__ as command
-from dlbridge.tests import _doctor, _known
+from dlbridge.tests import _doctor, _known, _machine
 
 
 def doctor(*arguments, capsys):
@@ -24,11 +25,46 @@ def test_json(capsys):
     code, output = doctor("--json", capsys=capsys)
     found = json.loads(output.out)
     assert code == 0
-    assert {"dlbridge", "cuda", "driver_files", "gpus", "frameworks", "switches", "known_bad"} <= found.keys()
+    assert {"dlbridge", "cuda", "driver", "driver_files", "gpus", "frameworks", "switches", "known_bad"} <= found.keys()
+
+
+class Driver:
+    """The calls of libcuda that name the GPUs."""
+
+    def cuDeviceGet(self, device, index):
+        device._obj.value = index
+        return 0
+
+    def cuDeviceGetName(self, name, size, device):
+        name.value = b"NVIDIA H200"[:size]
+        return 0
+
+
+def test_gpus_are_those_that_the_driver_shows(monkeypatch):
+    info = {"available": True, "reason": "", "device_count": 2, "driver_version": 13000}
+    monkeypatch.setattr(_machine._core, "cuda_info", lambda: info)
+    monkeypatch.setattr(_machine.ctypes, "CDLL", lambda name: Driver())
+    assert _machine.gpus() == ["NVIDIA H200", "NVIDIA H200"]
+
+
+DRIVERS = {
+    "open": ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n", "580.65.06"),
+    "closed": ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC\n", "535.183.01"),
+    "another file": ("hello\n", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "version"), DRIVERS.values(), ids=DRIVERS)
+def test_driver(tmp_path, monkeypatch, text, version):
+    (tmp_path / "version").write_text(text)
+    monkeypatch.setattr(_machine, "_DRIVER", tmp_path / "version")
+    assert _machine.driver() == version
+    monkeypatch.setattr(_machine, "_DRIVER", tmp_path / "absent")
+    assert _machine.driver() == ""
 
 
 OBJECTS = {
-    "bytes": ("builtins:b'abc'", "torch        copied", "would let its user write"),
+    "bytes": ("builtins:b'abc'", "torch        copied", "expected writable memory"),
     "big-endian": ("struct:memoryview(pack('>i', 1)).cast('B')", "numpy        shared", ""),
     "no array": ("builtins:object()", "refused by everyone: ProtocolError", ""),
     "plural": ("array:array('d', [1, 2])", "buffer       shared", ""),
@@ -81,15 +117,12 @@ def test_known_bad_versions(versions, bad):
 
 
 def test_doctor_imports_no_framework():
-    import subprocess
-    import sys
-
     code = (
         "import sys; from dlbridge.tests import _doctor; _doctor.main([])\n"
         "assert not {'numpy', 'torch', 'jax', 'tensorflow'} & set(sys.modules), 'imported'\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    run_python(code)
 
 
 def test_every_switch_of_ours_is_known():
-    assert sum(name.startswith("DLBRIDGE_") for name in _doctor._SWITCHES) == 3
+    assert sum(name.startswith("DLBRIDGE_") for name in _doctor._SWITCHES) == 4

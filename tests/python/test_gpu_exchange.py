@@ -171,7 +171,7 @@ def test_cupy_current_stream_is_the_token():
     stream = torch.cuda.Stream()
     assert asdlpack(source).__cuda_array_interface__["stream"] == 1
     with gpu.cupy_stream(stream):
-        assert asdlpack(source).__cuda_array_interface__["stream"] == stream.cuda_stream
+        assert asdlpack(source).__cuda_array_interface__["stream"] not in (0, 1, 2, None)  # which lives and waits
     with cupy.cuda.Stream.ptds:
         assert asdlpack(source).__cuda_array_interface__["stream"] not in (0, 2, None)  # good on every thread
     assert asdlpack(source).__cuda_array_interface__["stream"] == 1

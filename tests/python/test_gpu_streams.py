@@ -1,26 +1,26 @@
 """On a GPU: data is waited for by events and never by the host, shown with a negative control; graph capture.
 
-A kernel that spins for about a tenth of a second is queued on the producer's stream, then the one that fills the
-array. Whoever reads the array on another stream without waiting sees the zeros from before: each race is run a second
-time with the ordering switched off, and must then see them, or the first run has proved nothing.
+A gate (dlbridge.tests._gate) is put on the producer's stream, then the kernel that fills the array. A call that returns
+while the gate is closed has not waited on the host; a consumer that waits finds the right values once it is open. Each
+race is run a second time with the ordering switched off: that consumer runs to its end beside the closed gate and finds
+the zeros from before, or the first run has proved nothing. No test here depends on time.
 """
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import dlbridge
 import gpu_frameworks as gpu
 import pytest
+from child_process import run_python
 from dlbridge import asdlpack
+from dlbridge.tests._gate import Gate
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
 pytestmark = gpu.needs_gpu
 
 SIZE = 1 << 16
-SPIN_CYCLES = 200_000_000  # 0.1 s at 2 GHz
+CLOSED_FOR_S = 0.1  # where the host waits by design
 FILLED = 7.0
 
 
@@ -44,12 +44,25 @@ class Race:
         self.out.fill_(-1)
         self.torch.cuda.synchronize()
 
-    def spin(self, cycles):
-        if cycles:
-            self.torch.cuda._sleep(cycles)
+    def produce(self, gate, read):
+        """Fills the array behind the gate, where there is one, and reads it on the producer's stream."""
+        self.reset()
+        with self.on(self.producer):
+            if gate is not None:
+                gate.hold(self.producer.cuda_stream)
+            self.tensor.fill_(FILLED)
+            tensor = read(self)
+        assert gate is None or gate.is_closed(), "the read waited on the host"
+        return tensor
 
-    def is_running(self):
-        return not self.producer.query()
+    def consume(self, tensor, take):
+        """Copies what `take` makes of the tensor to where seen() finds it, on the consumer's stream."""
+        with self.on(self.consumer):
+            taken = take(self, tensor)
+            if isinstance(taken, self.torch.Tensor):
+                self.out.copy_(taken)
+            else:
+                self.out_array[...] = taken
 
     def seen(self):
         """The one value that the consumer saw, or None where it saw several."""
@@ -109,97 +122,122 @@ def _unordered(r, t):
     return r.torch.from_dlpack(_capsule(t, stream=-1))
 
 
-def _run(r, read, take, cycles):
-    """Returns (value seen, the producer ran on when the read and the export had returned)."""
-    r.reset()
-    with r.on(r.producer):
-        r.spin(cycles)
-        r.tensor.fill_(FILLED)
-        tensor = read(r)
-        running_after_read = r.is_running()
-    with r.on(r.consumer):
-        taken = take(r, tensor)
-        running_after_export = r.is_running()
-        if isinstance(taken, r.torch.Tensor):
-            r.out.copy_(taken)
-        else:
-            r.out_array[...] = taken
-        del taken
-    return r.seen(), running_after_read and running_after_export
+def _run(race, gate, read, take):
+    race.consume(race.produce(gate, read), take)
+    assert gate is None or gate.is_closed(), "the export waited on the host"
 
 
 @pytest.mark.parametrize("consumer", ORDERED)
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_slow_producer_is_waited_for(race, source, consumer):
+def test_a_late_producer_is_waited_for(race, source, consumer):
     read, take = SOURCES[source], ORDERED[consumer]
     for warm_up in (take, _unordered):  # kernels load at their first launch, and that waits for the GPU
-        assert _run(race, read, warm_up, 0)[0] is not None
-    seen, did_not_block = _run(race, read, take, SPIN_CYCLES)
-    assert seen == FILLED
-    assert did_not_block, "the read or the export waited on the host"
-    # The control: the same without the wait reads what was there before.
-    seen, did_not_block = _run(race, read, _unordered, SPIN_CYCLES)
-    assert did_not_block
-    assert seen == 0, "without the wait the right values were seen, too: this race proves nothing"
+        _run(race, None, read, warm_up)
+        race.seen()
+    with Gate() as gate:
+        _run(race, gate, read, take)
+        gate.open()
+        assert race.seen() == FILLED
+    with Gate() as gate:  # the control: the same without the wait
+        _run(race, gate, read, _unordered)
+        race.consumer.synchronize()
+        assert gate.is_closed(), "the consumer's stream did not run beside the producer's"
+        gate.open()
+        assert race.seen() == 0, "without the wait the right values were seen, too: this race proves nothing"
 
 
-def test_consumers_of_the_cuda_array_interface_wait(race):
-    """CuPy waits on the host for the stream that our dictionary names."""
+@pytest.mark.parametrize("source", ["torch exchange API", "cupy", "CAI with stream"])
+def test_consumers_of_the_cuda_array_interface_wait(race, source):
+    """CuPy waits for the stream that our dictionary names, on the host."""
 
     def take(race, tensor):
         return race.cupy.asarray(tensor)
 
-    for source in ("torch exchange API", "cupy", "CAI with stream"):
-        _run(race, SOURCES[source], take, 0)
-        assert _run(race, SOURCES[source], take, SPIN_CYCLES)[0] == FILLED, source
+    _run(race, None, SOURCES[source], take)
+    with Gate() as gate:
+        tensor = race.produce(gate, SOURCES[source])
+        gate.open_within(CLOSED_FOR_S)
+        race.consume(tensor, take)
+        assert race.seen() == FILLED
 
 
-@pytest.mark.parametrize("source", ["torch exchange API", "cupy", "CAI with stream"])
-def test_the_cuda_array_interface_names_the_stream(race, source):
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_cuda_array_interface_names_a_stream_that_waits(race, source):
+    torch = race.torch
+    assert race.produce(None, SOURCES[source]).__cuda_array_interface__["stream"]  # makes what it needs
+    with Gate() as gate:
+        tensor = race.produce(gate, SOURCES[source])
+        named = torch.cuda.ExternalStream(tensor.__cuda_array_interface__["stream"])
+        with torch.cuda.stream(named):
+            race.out.copy_(race.tensor)
+        assert gate.is_closed() and not named.query()
+        gate.open()
+        named.synchronize()
+        assert race.seen() == FILLED
+
+
+def test_torch_own_streams_are_named_themselves(race):
     with race.on(race.producer):
-        tensor = SOURCES[source](race)
+        tensor = asdlpack(race.tensor)
     assert tensor.__cuda_array_interface__["stream"] == race.producer.cuda_stream
 
 
-def test_copy_to_the_host_waits(race):
-    for source, read in SOURCES.items():
-        race.reset()
-        with race.on(race.producer):
-            race.spin(SPIN_CYCLES)
-            race.tensor.fill_(FILLED)
-            tensor = read(race)
-            assert race.is_running()
-        assert (np.asarray(asdlpack(tensor, device="cpu")) == FILLED).all(), source
+@pytest.mark.parametrize("source", SOURCES)
+def test_copy_to_the_host_waits(race, source):
+    asdlpack(race.tensor, device="cpu")  # makes what copies need
+    with Gate() as gate:
+        tensor = race.produce(gate, SOURCES[source])
+        gate.open_within(CLOSED_FOR_S)
+        host = np.asarray(asdlpack(tensor, device="cpu"))
+        assert not gate.is_closed(), "the copy was there before the data"
+    assert (host == FILLED).all()
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["no stream named", "stream named"])
 def test_copy_on_the_gpu_is_ordered(race, named):
-    torch = race.torch
     options = {"stream": race.consumer.cuda_stream} if named else {}
-    for cycles in (0, SPIN_CYCLES):  # the first round loads and allocates
-        race.reset()
-        with race.on(race.producer):
-            race.spin(cycles)
-            race.tensor.fill_(FILLED)
-            copy = asdlpack(race.tensor, copy=True, **options)
-            # Memory for a stream of the caller's is not from a pool, and allocating it may wait.
-            assert named or cycles == 0 or race.is_running(), "the copy waited on the host"
-        with race.on(race.consumer):
-            race.out.copy_(torch.from_dlpack(copy))
+
+    def copy(race):
+        return asdlpack(race.tensor, copy=True, **options)
+
+    def take(race, tensor):
+        return race.torch.from_dlpack(tensor)
+
+    _run(race, None, copy, take)  # loads and allocates
+    with Gate() as gate:
+        if named:  # memory for a stream of the caller's is not from a pool, and allocating it may wait
+            gate.open_within(CLOSED_FOR_S)
+            race.reset()
+            with race.on(race.producer):
+                gate.hold(race.producer.cuda_stream)
+                race.tensor.fill_(FILLED)
+                race.consume(copy(race), take)
+        else:
+            _run(race, gate, copy, take)
+        gate.open()
         assert race.seen() == FILLED
 
 
 def test_source_may_be_freed_before_the_copy_has_read_it(race):
     """The memory goes back to the pool of the producer's stream, which hands it out again behind the copy."""
     torch = race.torch
-    with race.on(race.producer):
-        race.spin(SPIN_CYCLES)
-        source = torch.full((SIZE,), FILLED, device="cuda")
-        copy = asdlpack(source, copy=True)
-        del source
-        for _ in range(4):
-            torch.full((SIZE,), -3.0, device="cuda")
+
+    def copy_of_what_dies(gate):
+        with race.on(race.producer):
+            if gate is not None:
+                gate.hold(race.producer.cuda_stream)
+            source = torch.full((SIZE,), FILLED, device="cuda")
+            copy = asdlpack(source, copy=True)
+            del source
+            for _ in range(4):
+                torch.full((SIZE,), -3.0, device="cuda")
+        return copy
+
+    copy_of_what_dies(None)
     torch.cuda.synchronize()
+    with Gate() as gate:
+        copy = copy_of_what_dies(gate)
+        assert gate.is_closed(), "the copy waited on the host"
     assert (np.asarray(asdlpack(copy, device="cpu")) == FILLED).all()
 
 
@@ -209,27 +247,23 @@ _SWITCH_SCRIPT = """
     import test_gpu_streams as t
     race = t.Race()
     read, take = t.SOURCES["CAI with stream"], t.ORDERED["torch from_dlpack"]
-    t._run(race, read, take, 0)
-    t._run(race, read, t._unordered, 0)
-    seen, did_not_block = t._run(race, read, take, t.SPIN_CYCLES)
-    print("seen", seen, did_not_block)
+    t._run(race, None, read, take)
+    with t.Gate() as gate:
+        t._run(race, gate, read, take)
+        if not {waits}:
+            race.consumer.synchronize()
+            assert gate.is_closed()
+        gate.open()
+        print("seen", race.seen())
 """
 
 
 @pytest.mark.parametrize(("switch", "seen"), [("1", FILLED), ("0", 0.0)])
 def test_switch_of_the_cuda_array_interface_sync(switch, seen):
     gpu.torch(), gpu.cupy()
-    environment = {**os.environ, "DLBRIDGE_CUDA_ARRAY_INTERFACE_SYNC": switch}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_SWITCH_SCRIPT)],
-        cwd=os.path.dirname(__file__),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.stdout.split("\n")[0] == f"seen {seen} True", done.stderr
+    script = textwrap.dedent(_SWITCH_SCRIPT).format(waits=switch == "1")
+    done = run_python(script, DLBRIDGE_CUDA_ARRAY_INTERFACE_SYNC=switch)
+    assert done.stdout.split("\n")[0] == f"seen {seen}", done.stderr
 
 
 # --- graph capture ----------------------------------------------------------------------------------------------------

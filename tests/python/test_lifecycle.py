@@ -48,7 +48,7 @@ def test_deleter_runs_once_for_a_bare_capsule(legacy):
 
 
 @BOTH
-def test_f05_a_capsule_that_nobody_consumes_is_deleted_once(legacy):
+def test_a_capsule_that_nobody_consumes_is_deleted_once(legacy):
     exporter = Exporter(legacy=legacy)
     capsule = exporter.capsule()
     dlbridge.inspect(capsule)
@@ -58,7 +58,7 @@ def test_f05_a_capsule_that_nobody_consumes_is_deleted_once(legacy):
 
 
 @pytest.mark.parametrize("max_version", [(1, 0), None], ids=["versioned", "legacy"])
-def test_f05_an_export_that_nobody_consumes_lets_its_owner_go(max_version):
+def test_an_export_that_nobody_consumes_lets_its_owner_go(max_version):
     data = bytearray(8)
     capsule = asdlpack(data).__dlpack__(max_version=max_version)
     with pytest.raises(BufferError):
@@ -68,7 +68,7 @@ def test_f05_an_export_that_nobody_consumes_lets_its_owner_go(max_version):
 
 
 @BOTH
-def test_f04_a_capsule_consumed_twice_is_an_error_and_the_first_keeps_the_data(legacy):
+def test_a_capsule_consumed_twice_is_an_error_and_the_first_keeps_the_data(legacy):
     exporter = Exporter(legacy=legacy)
     capsule = exporter.capsule()
     tensor = asdlpack(capsule)
@@ -81,7 +81,7 @@ def test_f04_a_capsule_consumed_twice_is_an_error_and_the_first_keeps_the_data(l
 
 
 @BOTH
-def test_f06_a_null_deleter_is_accepted(legacy):
+def test_a_null_deleter_is_accepted(legacy):
     exporter = Exporter(legacy=legacy, deleter=False)
     assert memoryview(asdlpack(exporter)).tolist() == [[0, 1, 2], [3, 4, 5]]
     capsule = exporter.capsule()
@@ -226,7 +226,7 @@ def test_a_long_chain_of_exchanges_is_taken_down_without_recursion():
     del chain
 
 
-# ---- fault 31: the producer's memory stays where it is
+# ---- the producer's memory stays where it is
 
 
 HOLDS = {
@@ -240,7 +240,7 @@ HOLDS = {
 
 @pytest.mark.parametrize("hold", HOLDS)
 @pytest.mark.parametrize("kind", ["bytearray", "array", "mmap"])
-def test_f31_a_producer_cannot_be_resized_while_it_is_viewed(kind, hold, tmp_path):
+def test_a_producer_cannot_be_resized_while_it_is_viewed(kind, hold, tmp_path):
     if kind == "bytearray":
         data = bytearray(16)
         resize = lambda: data.extend(b"more")  # noqa: E731
@@ -257,7 +257,7 @@ def test_f31_a_producer_cannot_be_resized_while_it_is_viewed(kind, hold, tmp_pat
     resize()
 
 
-# ---- fault 32: cycles
+# ---- cycles
 
 
 class CycleByInterface:
@@ -283,7 +283,7 @@ class CycleByDLPack:
 
 
 @pytest.mark.parametrize("kind", [CycleByInterface, CycleByBuffer, CycleByDLPack])
-def test_f32_a_cycle_between_owner_and_tensor_is_collected(kind):
+def test_a_cycle_between_owner_and_tensor_is_collected(kind):
     exporter = Exporter((4,))
     owner = kind(b"data")
     owner.exporter = exporter
@@ -297,7 +297,7 @@ def test_f32_a_cycle_between_owner_and_tensor_is_collected(kind):
     assert exporter.made == (kind is CycleByDLPack)
 
 
-def test_f32_a_cycle_with_a_live_export_is_not_collected():
+def test_a_cycle_with_a_live_export_is_not_collected():
     owner = CycleByBuffer(b"data")
     owner.tensor = asdlpack(owner)
     dead = weakref.ref(owner)
@@ -311,7 +311,7 @@ def test_f32_a_cycle_with_a_live_export_is_not_collected():
     assert dead() is None
 
 
-def test_f32_a_finaliser_in_a_dead_cycle_sees_a_sane_tensor():
+def test_a_finaliser_in_a_dead_cycle_sees_a_sane_tensor():
     seen = []
 
     class Owner(bytearray):

@@ -6,8 +6,9 @@ import sys
 import threading
 
 import pytest
+from child_process import run_python
 from dlbridge import _core, asdlpack
-from lifecycle_support import Consumed, Exporter, compile_shared, nothing_lost, run_python
+from lifecycle_support import Consumed, Exporter, compile_shared, nothing_lost
 
 BOTH = pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
 
@@ -18,19 +19,19 @@ def _leak_check():
         yield
 
 
-# ---- fault 28: deleters on any thread, with an exception pending
+# ---- deleters on any thread, with an exception pending
 
 
 @pytest.mark.parametrize("max_version", [(1, 0), None], ids=["versioned", "legacy"])
 @pytest.mark.parametrize("copy", [None, True], ids=["shared", "copied"])
-def test_f28_deleter_on_a_foreign_thread_without_the_gil(max_version, copy):
+def test_deleter_on_a_foreign_thread_without_the_gil(max_version, copy):
     data = bytearray(64)
     for _ in range(50):
         Consumed(asdlpack(data).__dlpack__(max_version=max_version, copy=copy)).delete_on_foreign_thread()
     data.append(0)  # nothing holds it
 
 
-def test_f28_deleters_on_many_foreign_threads_while_python_runs():
+def test_deleters_on_many_foreign_threads_while_python_runs():
     data = bytearray(64)
     threads = 8
     held = [[Consumed(asdlpack(data).__dlpack__(max_version=(1, 0))) for _ in range(200)] for _ in range(threads)]
@@ -71,7 +72,7 @@ void* raise_and_delete(void* error, void* managed, void (*deleter)(void*)) {
 
 
 @pytest.mark.parametrize("max_version", [(1, 0), None], ids=["versioned", "legacy"])
-def test_f28_a_pending_exception_survives_our_deleter(max_version, pending_library):
+def test_a_pending_exception_survives_our_deleter(max_version, pending_library):
     class Source:  # its finaliser runs Python code inside the deleter
         def __init__(self):
             self.memory = bytearray(4)
@@ -90,7 +91,7 @@ def test_f28_a_pending_exception_survives_our_deleter(max_version, pending_libra
     assert finalised == [RuntimeError]
 
 
-def test_f28_a_pending_exception_survives_a_foreign_deleter():
+def test_a_pending_exception_survives_a_foreign_deleter():
     seen = []
 
     def run_python():
@@ -116,14 +117,14 @@ def test_f28_a_pending_exception_survives_a_foreign_deleter():
     exporter.assert_all_deleted_once()
 
 
-def test_f28_an_error_of_the_import_survives_the_deleter():
+def test_an_error_of_the_import_survives_the_deleter():
     exporter = Exporter(on_delete=lambda: [].clear() or int("7"), code=99)
     with pytest.raises(BufferError, match="dtype"):
         asdlpack(exporter)
     exporter.assert_all_deleted_once()
 
 
-# ---- fault 29: after the interpreter; subinterpreters
+# ---- after the interpreter; subinterpreters
 
 AT_EXIT = """
 #include <stdio.h>
@@ -158,11 +159,11 @@ def at_exit_library(tmp_path_factory):
     return compile_shared(source, folder, "libat_exit.so")
 
 
-def test_f29_deleter_after_the_interpreter_is_gone(at_exit_library):
+def test_deleter_after_the_interpreter_is_gone(at_exit_library):
     assert run_python(HOLD_UNTIL_EXIT, at_exit_library).stdout == "dropped 4\n"
 
 
-def test_f29_deleter_on_a_thread_that_outlives_the_interpreter(at_exit_library, tmp_path):
+def test_deleter_on_a_thread_that_outlives_the_interpreter(at_exit_library, tmp_path):
     source = tmp_path / "late.c"
     source.write_text(
         """
@@ -193,7 +194,7 @@ ctypes.CDLL(sys.argv[1]).start(ctypes.c_void_p(held.address), ctypes.c_void_p(he
     assert run_python(code, library).stdout == "joined"
 
 
-def test_f29_tensors_that_live_until_finalisation_do_no_harm():
+def test_tensors_that_live_until_finalisation_do_no_harm():
     code = """
 import atexit, sys, threading
 from dlbridge import asdlpack
@@ -249,7 +250,7 @@ print("end")
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_f29_import_in_a_subinterpreter_is_refused_and_the_main_one_goes_on(order):
+def test_import_in_a_subinterpreter_is_refused_and_the_main_one_goes_on(order):
     pytest.importorskip(
         "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters",
         reason="this Python has no subinterpreters from Python code",
@@ -257,11 +258,11 @@ def test_f29_import_in_a_subinterpreter_is_refused_and_the_main_one_goes_on(orde
     assert run_python(SUBINTERPRETER, order).stdout == "end\n"
 
 
-# ---- fault 30: threads
+# ---- threads
 
 
 @BOTH
-def test_f30_many_threads_one_capsule_one_winner(legacy):
+def test_many_threads_one_capsule_one_winner(legacy):
     threads = 8
     for _ in range(8):
         exporter = Exporter(legacy=legacy)
@@ -290,7 +291,7 @@ def test_f30_many_threads_one_capsule_one_winner(legacy):
         exporter.assert_all_deleted_once()
 
 
-def test_f30_threads_export_and_import_one_tensor():
+def test_threads_export_and_import_one_tensor():
     tensor = asdlpack(bytearray(range(64)))
     failures = []
 

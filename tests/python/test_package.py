@@ -1,23 +1,16 @@
 """The package itself: what `import dlbridge` loads, the lazy names, and where the C++ files are."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import dlbridge
 import pytest
+from child_process import run_python
 
 FRAMEWORKS = ["numpy", "torch", "jax", "tensorflow", "cupy", "numba", "pyarrow", "onnxruntime", "ml_dtypes"]
 
 
-def in_child(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_import_loads_no_framework_and_none_of_the_cold_parts():
-    loaded = in_child("import dlbridge, sys; print(*sys.modules)").split()
+    loaded = run_python("import dlbridge, sys; print(*sys.modules)").stdout.split()
     assert not set(FRAMEWORKS) & set(loaded)
     assert not {name for name in loaded if name.startswith("dlbridge.")} - {"dlbridge._core"}
 

@@ -42,8 +42,7 @@ def test_big_endian_data_is_refused_not_misread(form):
         obj = pytest.importorskip("numpy", reason="this form is NumPy's").frombuffer(memory, ">i4")
     with pytest.raises(BufferError, match="byte order"):
         asdlpack(obj)
-    with pytest.raises(BufferError, match="byte order"):
-        asdlpack(obj, copy=True)
+    assert memoryview(asdlpack(obj, copy=True)).tolist() == [1, 2, 3]
 
 
 def test_big_endian_bytes_have_no_order():
@@ -54,7 +53,7 @@ def test_big_endian_bytes_have_no_order():
 def test_a_stride_that_is_no_multiple_of_the_itemsize_is_refused_not_floored(stride):
     # pydlpack: a 5-byte stride of 4-byte items becomes 1 element
     obj = Interface(bytearray(64), (2,), strides=(stride,))
-    with pytest.raises(BufferError, match=f"{stride} bytes, no multiple of the itemsize 4"):
+    with pytest.raises(BufferError, match=f"{stride} bytes, not a multiple of the itemsize 4"):
         asdlpack(obj)
 
 
@@ -100,7 +99,7 @@ def test_writable_memory_is_not_marked():
 @pytest.mark.parametrize("device", [(CPU, 3), (CUDA_HOST, 2)], ids=["cpu", "pinned"])
 def test_device_ids_are_the_memorys_own(device):
     # pydlpack: always 0. On the host 0 is right and anything else is not; for CUDA see test_cuda_fake.py:
-    # test_e27_the_device_comes_from_the_pointer.
+    # test_the_device_comes_from_the_pointer.
     tensor = asdlpack(Exporter(device=device))
     assert tensor.__dlpack_device__() == (device[0], 0)
 
@@ -243,7 +242,7 @@ def test_copy_true_copies():
 
 def test_assertions_do_not_check_input():
     # pydlpack checks with `assert`, which python -O removes
-    from lifecycle_support import run_python
+    from child_process import run_python
 
     code = """
 import ctypes

@@ -1,6 +1,8 @@
 """The page of --html: self-contained, and alive in a real browser."""
 
+import html
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -41,6 +43,30 @@ def test_table_is_there_without_a_script():
     assert "<td>1 1c 1r 2W 1X 1H 1-</td>" in page()
 
 
+DIED = cell(Status.CRASHED, producer="paddle", consumer="paddle", route="import", reason="died of SIGSEGV")
+
+
+def test_what_went_wrong_comes_first():
+    text = page((*CELLS, DIED))
+    assert text.index("What went wrong") < text.index("Who can give arrays")
+    wrong = text[text.index('id="failures"') : text.index("Who can give arrays")]
+    assert "<b>CRASHED at the import of paddle</b>, alone: died of SIGSEGV" in wrong
+    assert "<b>WRONG by torch (convert)</b>, numpy [float32; offset]: wrong values" in wrong
+    assert 'id="failures"' not in page((cell(),))
+
+
+def test_framework_that_crashed_is_in_the_table_of_frameworks():
+    text = page((*CELLS, DIED))
+    table = text[text.index(">Frameworks<") :]
+    assert '<tr class="died"><td>paddle</td><td colspan="4">CRASHED: died of SIGSEGV</td></tr>' in table
+
+
+def test_letters_and_colours_are_explained():
+    text = page()
+    for words in ("c, by a declared copy", "r, refused", "W wrong, X crashed, H hung", "-, not made"):
+        assert words in text
+
+
 def test_page_of_nothing():
     assert "<html" in page(())
 
@@ -79,7 +105,16 @@ const timer = setInterval(() => {
   seen.detail = document.getElementById("detail").textContent;
   document.querySelector("#detail .dot.works").click();
   seen.said = document.getElementById("said").textContent;
-  seen.bars = document.querySelectorAll("#cost .bar").length;
+  const bars = [...document.querySelectorAll("#cost .bar")];
+  seen.bars = bars.length;
+  const colour = (one) => getComputedStyle(one).backgroundColor;
+  const outcomes = [...document.querySelectorAll(".key .swatch")].map(colour);
+  seen.outcomes = new Set(outcomes).size;
+  seen.reused = bars.filter((bar) => outcomes.includes(colour(bar))).length;
+  const [box] = document.querySelectorAll("#map .cell");
+  seen.margin = parseFloat(getComputedStyle(box).paddingLeft);
+  seen.sign = getComputedStyle(document.querySelector(".sign")).display;
+  seen.cut = document.querySelectorAll(".frame.cut").length;
   seen.wide = document.documentElement.scrollWidth <= innerWidth;
   seen.bold = document.querySelectorAll("#detail b").length;
   document.body.dataset.seen = JSON.stringify(seen);
@@ -96,17 +131,19 @@ def chromium(path, folder, *options):
     ).stdout
 
 
+def seen_in(text, folder, *options):
+    """What the probe saw on a page."""
+    path = folder / "page.html"
+    path.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    dom = chromium(path, folder, "--dump-dom", *options)
+    assert "data-error" not in dom
+    return json.loads(html.unescape(re.search(r'data-seen="([^"]*)"', dom).group(1)))
+
+
 @browser
 @pytest.mark.no_sanitizer
 def test_filter_and_click_in_chromium(tmp_path):
-    import html
-    import json
-
-    path = tmp_path / "page.html"
-    path.write_text(page().replace("</body>", PROBE + "</body>"), encoding="utf-8")
-    dom = chromium(path, tmp_path, "--dump-dom")
-    assert "data-error" not in dom
-    seen = json.loads(html.unescape(re.search(r'data-seen="([^"]*)"', dom).group(1)))
+    seen = seen_in(page(), tmp_path)
     assert seen["all"] == [
         "10 of 10 exchanges: 2 zero-copy, 1 copies, 2 refused, 1 absent, 2 WRONG, 1 CRASHED, 1 HUNG",
         "numpy to torch: 2 1c 1r 1- 2W 1X 1H",
@@ -121,6 +158,18 @@ def test_filter_and_click_in_chromium(tmp_path):
     assert "At fault: torch" in seen["detail"] and NASTY.split("\x00")[0] in seen["detail"]
     assert "works, 500 ns" in seen["said"]
     assert seen["bars"] == 3 and seen["wide"] and seen["bold"] == 0
+    assert seen["outcomes"] == 5 and seen["reused"] == 0
+    assert seen["margin"] >= 8
+    assert (seen["sign"], seen["cut"]) == ("none", 0)
+
+
+@browser
+@pytest.mark.no_sanitizer
+def test_narrow_window_says_that_there_is_more(tmp_path):
+    consumers = ("torch", "jax", "numpy", "tensorflow", "pyarrow", "onnxruntime", "tvm_ffi", "numba", "cupy", "nd")
+    cells = [cell(consumer=name) for name in consumers]
+    seen = seen_in(page((*CELLS, *cells)), tmp_path, "--window-size=500,900")
+    assert seen["sign"] == "block" and seen["cut"] >= 1 and seen["wide"]
 
 
 @browser

@@ -9,10 +9,11 @@ import sys
 import dlbridge
 import dlbridge.tests
 import pytest
+from child_process import run_python
 from dlbridge import __main__ as command
-from dlbridge.tests import _cases, _exchange, _loader, _plan, _results, _runner, frameworks
+from dlbridge.tests import _cases, _loader, _patience, _plan, _results, _runner, frameworks
 from dlbridge.tests._results import Status
-from runner_plugins import plant, sound_but
+from runner_plugins import ADAPTER, plant, sound_but
 
 
 def run(only=("stdlib",), **options):
@@ -48,7 +49,8 @@ def test_full_matrix_of_everything_installed(tmp_path):
     assert not wrong, wrong[:5]
     assert done.returncode == 0, done.stdout[-3000:]
     exchanged = [cell for cell in exchanges if cell["status"] in ("works", "copies") and cell["route"] != "read"]
-    assert exchanged and all(cell["cost_ns"] > 0 and cell["protocol"] for cell in exchanged)
+    assert exchanged and all(cell["protocol"] for cell in exchanged)
+    assert all(cell["cost_ns"] > 0 for cell in exchanged if cell["layout"] != "delayed")
 
 
 def test_every_layout_and_dtype_of_numpy_is_in_the_full_matrix():
@@ -88,7 +90,7 @@ def test_adapters_import_no_framework():
         "import sys; from dlbridge.tests import frameworks; frameworks.built_in()\n"
         "assert not {'numpy', 'torch', 'jax', 'tensorflow', 'pyarrow'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 def test_unknown_framework_is_an_error():
@@ -162,7 +164,7 @@ def test_import_that_prints_and_starts_threads(tmp_path):
         "how = imports['noisy']\n"
         "print(sorted(how.printed.splitlines()), how.threads)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert (done.stdout, done.stderr) == ("['from C', 'hello'] 1\n", "")
 
 
@@ -209,9 +211,43 @@ def test_lost_readonly_mark_is_found():
 
 def test_leak_is_found(monkeypatch):
     kept = []
-    monkeypatch.setattr(_exchange, "_RELEASE_WAIT_S", 0.05)
+    monkeypatch.setattr(_patience, "LIMIT_S", 0.05)
     cell = exchange_with(read=lambda view: kept.append(view) or view.tolist())
     assert cell.status is Status.WRONG and "leak" in cell.reason
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_who_never_gives_back_is_not_waited_for_in_full_every_time(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(_patience, "time", clock)
+    patience = _patience.Patience()
+    assert not any(patience.wait(lambda: False) for _ in range(110))
+    assert clock.now < 10 * _patience.LIMIT_S
+
+
+def test_who_gives_back_late_is_waited_for_also_after_waits_in_vain(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(_patience, "time", clock)
+    patience = _patience.Patience()
+
+    def after(seconds):
+        return lambda until=clock.now + seconds: clock.now >= until
+
+    assert patience.wait(after(0.3))
+    assert not any(patience.wait(lambda: False) for _ in range(10))
+    assert patience.wait(after(0.9))
 
 
 READS = {
@@ -237,9 +273,31 @@ def test_reproducer_names_the_library_and_needs_no_dlbridge(tmp_path, monkeypatc
     wrong = next(c for c in results.cells if c.status is Status.WRONG and c.producer == "bytearray")
     assert wrong.culprit == "gamma"
     assert "dlbridge" not in wrong.reproducer and len(wrong.reproducer.splitlines()) <= 12
-    done = subprocess.run([sys.executable, "-c", wrong.reproducer], capture_output=True, check=False)
-    assert done.returncode == 3
+    run_python(wrong.reproducer, status=3)
     assert "at fault: gamma" in text
+
+
+def test_reproducer_prints_pointers():
+    cell = exchange_with(pointer="4096")
+    done = run_python(cell.reproducer)
+    assert "pointer  0x1000 \nexpected 0x" in done.stdout, done.stdout
+
+
+COPIER = sound_but(("return memoryview(source)", "return memoryview(bytearray(source))"))
+DECLARED = ('takes={{"buffer"', 'own_copy=lambda tensor: "it keeps arrays of its own",\n        takes={{"buffer"')
+
+
+def test_importer_that_copies_declares_it(tmp_path, monkeypatch):
+    adapter = ADAPTER.replace('look=Look("x.tolist()", ""', 'look=Look("x.tolist()", "id(x.obj)"')
+    plant(tmp_path, "delta", COPIER, adapter.format(name="delta", library="delta_lib"))
+    plant(tmp_path, "epsilon", COPIER, adapter.replace(*DECLARED).format(name="epsilon", library="epsilon_lib"))
+    monkeypatch.syspath_prepend(tmp_path)
+    results, _ = run(("delta", "epsilon"))
+    silent = [cell for cell in results.cells if (cell.producer, cell.consumer) == ("delta", "delta")]
+    silent = [cell for cell in silent if cell.route == "buffer"]
+    assert silent and all(c.status is Status.WRONG and "own_copy in its adapter" in c.reason for c in silent)
+    declared = [cell for cell in results.cells if (cell.producer, cell.consumer) == ("delta", "epsilon")]
+    assert declared and {(c.status, c.reason) for c in declared} == {(Status.COPIES, "it keeps arrays of its own")}
 
 
 def test_array_that_cannot_be_made_is_absent():
@@ -271,12 +329,58 @@ def test_command_line(capsys):
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
 
 
+REQUIRED = {
+    "there": ("stdlib", 0, {}),
+    "by its module": ("numpy", 0, {}),
+    "not installed": ("nowhere", 1, {"nowhere": "not installed"}),
+    "without its device": ("nd:cuda", 1, {"nd:cuda": "nd sees no CUDA device"}),
+}
+
+
+@pytest.fixture
+def nowhere(monkeypatch):
+    """A framework that is not installed."""
+    absent = frameworks.Framework("nowhere", "no_such_module_anywhere")
+    known = frameworks.built_in()
+    monkeypatch.setattr(frameworks, "built_in", lambda: (*known, absent))
+
+
+@pytest.mark.parametrize(("name", "code", "missing"), REQUIRED.values(), ids=REQUIRED)
+def test_what_is_required_must_be_there(nowhere, monkeypatch, name, code, missing):
+    module = name.partition(":")[0]
+    if module not in ("nowhere", "stdlib"):
+        pytest.importorskip("dlbridge.nd" if module == "nd" else module, reason="is required in this test")
+    monkeypatch.setattr(
+        frameworks.Bench,
+        "has_device",
+        lambda bench, d: "" if d == "cpu" else f"{bench.framework.name} sees no {d.upper()} device",
+    )
+    results, text = run(("stdlib", module), require=[name])
+    assert (results.exit_code, results.missing) == (code, missing)
+    assert all(f"required, and not there: {lost} ({why})" in text for lost, why in missing.items())
+
+
+NEVER = {
+    "unknown": (["nunpy"], "no framework is named 'nunpy'"),
+    "left out": (["torch"], "torch is not among the frameworks of this run: stdlib"),
+    "no such device": (["stdlib:cuda"], "stdlib makes no arrays on 'cuda'; its devices: cpu"),
+}
+
+
+@pytest.mark.parametrize(("names", "message"), NEVER.values(), ids=NEVER)
+def test_what_no_run_can_have_cannot_be_required(names, message):
+    with pytest.raises(ValueError, match=message):
+        run(("stdlib",), require=names)
+
+
 BAD_COMMANDS = {
     "unknown framework": (["--only", "nunpy"], "no framework is named 'nunpy'"),
     "unwritable file": (["--only", "stdlib", "--json", "/no/such/folder/x.json"], "cannot be written: No such file"),
     "folder as file": (["--only", "stdlib", "--markdown", "/"], "cannot be written: Is a directory"),
     "two reports to the output": (["--only", "stdlib", "--json", "--junit"], "only one report"),
-    "no time": (["--only", "stdlib", "--isolate", "--timeout", "0"], "--timeout must be above 0"),
+    "no time": (["--only", "stdlib", "--isolate", "--timeout", "0"], "--timeout and --limit must be above 0"),
+    "no time at all": (["--only", "stdlib", "--limit", "0"], "--timeout and --limit must be above 0"),
+    "unknown requirement": (["--only", "stdlib", "--require", "torch"], "--require: torch is not among"),
     "no report to compare": (["--compare", "/no/such.json", "/no/such.json"], "cannot be read"),
 }
 
@@ -294,11 +398,10 @@ def test_unknown_option_is_an_error(capsys):
     assert "--no-such-option" in capsys.readouterr().err
 
 
-def test_python_m_dlbridge_imports_no_framework_that_was_not_asked_for():
+def test_run_imports_no_framework_that_was_not_asked_for():
     code = (
-        "import sys, dlbridge.__main__ as m\n"
-        "assert m.main(['--only', 'stdlib']) == 0\n"
+        "import sys, dlbridge.tests\n"
+        "assert dlbridge.tests.run(['stdlib']).exit_code == 0\n"
         "assert not {'numpy', 'torch', 'jax', 'tensorflow'} & set(sys.modules), 'imported'\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_python(code)

@@ -1,8 +1,11 @@
 """The runner with --isolate: what crashes or hangs is a cell, and the rest goes on."""
 
+import dataclasses
+import json
 import os
 
 import pytest
+from dlbridge import __main__ as command
 from dlbridge.tests import _isolate, _runner
 from dlbridge.tests._results import Status
 from runner_plugins import plant, sound_but
@@ -54,9 +57,50 @@ IMPORTS = {
 def test_import_that_ends_the_process_is_a_cell(tmp_path, monkeypatch, code, status, reason):
     plant(tmp_path, "bad", code)
     results = run(["bad"], monkeypatch, tmp_path, timeout_s=3)
-    assert found(results, status) == {("bad", "import", "import")}
+    assert found(results, status) == {("bad", "bad", "import")}
     assert reason in next(c.reason for c in results.cells if c.status is status)
     assert rest_works(results) and results.exit_code == 1
+
+
+@pytest.mark.parametrize(("code", "status", "reason"), IMPORTS.values(), ids=IMPORTS)
+def test_import_that_ends_the_process_without_isolation(tmp_path, monkeypatch, capsys, code, status, reason):
+    """The command line runs in a process that is not its own: it is there to say what happened."""
+    plant(tmp_path, "bad", code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert command.main(["--only", "stdlib,bad", "--timeout", "3", "--plain"]) == 1
+    said = capsys.readouterr()
+    assert f"{status.value} at the import of bad" in said.out and reason in said.out
+    assert "--isolate goes on without it" in said.out
+    assert ("bad_lib.py" in said.err) is ("exit" not in reason)  # the Python stack
+
+
+def test_exchange_that_ends_the_process_without_isolation(tmp_path, monkeypatch, capsys):
+    plant(tmp_path, "bad", sound_but((TAKE, "import os; os.abort()")))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert command.main(["--only", "stdlib,bad", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    (crash,) = [cell for cell in document["exchanges"] if cell["status"] == "CRASHED"]
+    assert (crash["producer"], crash["consumer"], crash["route"]) == ("bytes", "bad", "buffer")
+    assert "exchange 4 of" in document["stopped"] and "--isolate goes on behind it" in document["stopped"]
+    assert document["counts"]["works"] == 3  # what was done before is not lost
+
+
+LIMITS = {"together": [], "isolated": ["--isolate"]}
+
+
+@pytest.mark.parametrize("options", LIMITS.values(), ids=LIMITS)
+def test_limit_of_the_whole_run(tmp_path, monkeypatch, capsys, options):
+    plant(tmp_path, "slow", "import time; time.sleep(600)")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert command.main(["--only", "slow", "--limit", "2", "--plain", *options]) == 1
+    assert "not finished: the limit of 2 s was reached" in capsys.readouterr().out
+
+
+def test_framework_that_ended_the_process_is_missing_where_it_is_required(tmp_path, monkeypatch):
+    plant(tmp_path, "bad", "import os; os.abort()")
+    results = dataclasses.replace(run(["bad"], monkeypatch, tmp_path), required=("bad", "stdlib"))
+    assert results.died.keys() == results.missing.keys() == {"bad"}
+    assert "SIGABRT" in results.missing["bad"]
 
 
 def test_import_that_fails_is_absence(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "dlbridge/argument_hint.h"
 #include "dlbridge/requirement.h"
 
 namespace dlbridge::detail {
@@ -29,15 +30,13 @@ struct ConstText {
   }
 };
 
-consteval void add_shape(ConstText& out, const Requirement& r, bool has_extents) {
+consteval void add_shape(ConstText& out, const Requirement& r) {
   if (r.min_rank != r.max_rank) return out.add("...");
   out.add("(");
   for (std::int32_t i = 0; i < r.max_rank; ++i) {
     if (i > 0) out.add(", ");
-    if (!has_extents || r.extents[i] == dyn)
-      out.add("*");
-    else
-      out.add_number(r.extents[i]);
+    if (!r.extents || r.extents[i] == dyn) out.add("*");
+    else out.add_number(r.extents[i]);
   }
   out.add(r.max_rank == 1 ? ",)" : ")");
 }
@@ -74,18 +73,18 @@ constexpr std::string_view short_text(stride_rule rule) noexcept {
     case stride_rule::non_negative: return ", strides >= 0";
     case stride_rule::positive: return ", strides > 0";
     case stride_rule::pitched: return ", pitched";
+    case stride_rule::dense: return ", dense";
   }
   return "";
 }
 
-// "Tensor[float32, (*, *, 3), C, cuda, writable]". `has_extents`: r.extents is not null, which GCC with
-// -fsanitize=undefined cannot ask in a constant expression.
-consteval ConstText signature_text(const Requirement& r, bool has_extents) {
+// "typing.Annotated[typing.Any, "Tensor[float32, (*, *, 3), C, cuda, writable]"]": Python, as stubs are made of it.
+consteval ConstText signature_text(const Requirement& r) {
   ConstText out;
-  out.add("Tensor[");
+  out.add("typing.Annotated[typing.Any, \"Tensor[");
   add_dtypes(out, r.dtypes);
   out.add(", ");
-  add_shape(out, r, has_extents);
+  add_shape(out, r);
   out.add(short_text(r.strides));
   add_devices(out, r.devices);
   if (r.writable) out.add(", writable");
@@ -93,74 +92,17 @@ consteval ConstText signature_text(const Requirement& r, bool has_extents) {
     out.add(", aligned ");
     out.add_number(r.alignment);
   }
-  out.add("]");
+  out.add("]\"]");
   return out;
 }
 
 // --- refusals -------------------------------------------------------------------------------------------------------
 
-inline bool is_torch(std::string_view type) noexcept { return type.starts_with("torch."); }
-
-// The remedy for a wrong rank or extent, where there is a usual one.
-[[gnu::cold]] inline std::string shape_hint(const Tensor& t, const Requirement& r, const std::string& name,
-                                            std::string_view type) {
-  const std::int32_t wanted = r.max_rank, got = t.dl.ndim;
-  if (r.min_rank == wanted && got == wanted + 1 && (t.dl.shape[0] == 1 || t.dl.shape[got - 1] == 1))
-    return name + (t.dl.shape[0] == 1 ? "[0]" : "[..., 0]");
-  if (r.min_rank != wanted || got + 1 != wanted) return "reshape or slice " + name + " before the call";
-  const std::int64_t last = r.extents != nullptr ? r.extents[wanted - 1] : dyn;
-  const std::string widened = name + "[..., None]";
-  if (last == dyn || last == 1) return widened;
-  if (is_torch(type)) {
-    std::string out = widened + ".expand(";
-    for (std::int32_t i = 0; i < got; ++i) out += "-1, ";
-    return out + std::to_string(last) + ")";
-  }
-  std::string shape = "(";
-  for (std::int32_t i = 0; i < got; ++i) shape += std::to_string(t.dl.shape[i]) + ", ";
-  return "numpy.broadcast_to(" + widened + ", " + shape + std::to_string(last) + "))";
-}
-
-[[gnu::cold]] inline std::string dtype_hint(const Requirement& r, const std::string& name, std::string_view type) {
-  std::string_view wanted = "one of them";
-  for (const DTypeInfo& d : kDTypes)
-    if (r.dtypes == dtypes(d.id)) wanted = d.name;
-  if (is_torch(type)) return name + ".to(torch." + std::string(wanted) + ")";
-  return name + ".astype('" + std::string(wanted) + "')";
-}
-
-[[gnu::cold]] inline std::string copy_hint(const Requirement& r, const std::string& name, std::string_view type) {
-  const bool fortran = r.strides == stride_rule::f_contig;
-  if (is_torch(type)) return fortran ? name + ".T.contiguous().T" : name + ".contiguous()";
-  return (fortran ? "numpy.asfortranarray(" : "numpy.ascontiguousarray(") + name + ")";
-}
-
-// What a caller in Python can do about it; `name` is the argument's.
-[[gnu::cold]] inline std::string caller_hint(Violation v, const Tensor& t, const Requirement& r,
-                                             const std::string& name, std::string_view type) {
-  switch (v) {
-    case Violation::kDType: return dtype_hint(r, name, type);
-    case Violation::kRank:
-    case Violation::kExtent: return shape_hint(t, r, name, type);
-    case Violation::kDevice: {
-      const std::string device = (r.devices & kOnHost) != 0 ? "cpu" : (r.devices & kOnCuda) != 0 ? "cuda" : "";
-      if (device.empty()) return "copy it there with its own library first";
-      return is_torch(type) ? name + "." + device + "()" : "dlbridge.asdlpack(" + name + ", device='" + device + "')";
-    }
-    case Violation::kReadOnly:
-    case Violation::kOverlap: return is_torch(type) ? name + ".clone()" : "numpy.array(" + name + ")";
-    case Violation::kStrides: return copy_hint(r, name, type);
-    case Violation::kAlignment: return "dlbridge.asdlpack(" + name + ", copy=True)";
-    case Violation::kNone: break;
-  }
-  return {};
-}
-
 // "expected shape (*, *, 3), got (480, 640) [torch.Tensor, float32, strides (640, 1), cuda:0, writable]. Hint: …"
 [[gnu::cold, gnu::noinline]] inline std::string refusal_text(Violation v, const Tensor& t, const Requirement& r,
                                                              const std::string& name, std::string_view type) {
-  return "expected " + expected_text(v, t, r) + ", got " + describe(t, type) + ". Hint: " +
-         caller_hint(v, t, r, name, type);
+  return "expected " + expected_text(v, t, r) + ", got " + describe(t, type) +
+         ". Hint: " + argument_hint(v, t, r, name, type);
 }
 
 }  // namespace dlbridge::detail

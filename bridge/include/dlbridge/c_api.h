@@ -11,7 +11,7 @@
 
 #include "dlbridge/dlpack.h"
 
-struct _object;      // CPython's name for PyObject: this header includes no Python
+struct _object;  // CPython's name for PyObject: this header includes no Python
 
 namespace dlbridge::c_api {
 
@@ -23,24 +23,24 @@ inline constexpr std::uint32_t kMinor = 0;
 
 // What read() found. Validated: nothing of it needs another check.
 struct Record {
-  DLTensor dl;                 // never a null shape or strides; byte_offset is 0 on devices with direct addresses
-  std::uint64_t flags;         // kFlag…
-  std::int64_t size;           // number of elements
-  std::uintptr_t ready_handle; // where the data becomes ready: dlbridge/stream.h
-  std::uint8_t ready_kind;     // Ordering::Kind
-  std::uint8_t protocol;       // 1 dlpack, 2 array_interface, 3 cuda_array_interface, 4 buffer
-  _object* holder;             // a new reference, which keeps the memory
+  DLTensor dl;                  // never a null shape or strides; byte_offset is 0 on devices with direct addresses
+  std::uint64_t flags;          // kFlag…
+  std::int64_t size;            // number of elements
+  std::uintptr_t ready_handle;  // where the data becomes ready: dlbridge/stream.h
+  std::uint8_t ready_kind;      // Ordering::Kind
+  std::uint8_t protocol;        // 1 dlpack, 2 array_interface, 3 cuda_array_interface, 4 buffer
+  _object* holder;              // a new reference, which keeps the memory
 };
 
 // What an argument that allows conversion wants; each field may be left open.
 struct Wanted {
-  DLDataType dtype;            // bits 0: as it is
-  std::int32_t device_type;    // 0: where it is
-  char order;                  // 'C', 'F', or 'A': any
+  DLDataType dtype;          // bits 0: as it is
+  std::int32_t device_type;  // 0: where it is
+  char order;                // 'C', 'F', or 'A': any
 };
 
 struct Table {
-  std::uint32_t size;          // bytes of this struct
+  std::uint32_t size;  // bytes of this struct
   std::uint32_t major;
   std::uint32_t minor;
   std::uint32_t reserved;
@@ -62,7 +62,7 @@ struct Table {
   // interpreter is going.
   void (*release)(_object* object) noexcept;
 
-  // The CUDA stream that a `stream=` argument names: *out is 0 for None, -1 for "no synchronisation".
+  // The CUDA stream that a `stream=` argument names, to work on: *out is 0 for None. -1 names none.
   int (*parse_stream)(_object* argument, std::intptr_t* out) noexcept;
 
   // Makes `stream` wait for a record's data. Without the GIL, too: on failure the reason is written to `message`, cut

@@ -25,18 +25,21 @@ enum class result_kind : std::uint8_t {
   copy,   // has elements of its own
 };
 
-// Designated initialisers in this order. The first part is the validator's, for to(); the rest says who owns what.
+// Designated initialisers in this order. The first part is the validator's, for to(), which takes what the type can
+// hold and nothing else: a converter that says nothing of strides gets dense elements in C order, one whose to() takes
+// a TensorView gets what that view asks for. The rest says who owns what.
 struct caps {
   std::string_view name = "user type";
   DTypeSet dtypes = kAnyDType;
   DeviceSet devices = kOnCpu;
   std::int32_t min_rank = 0;
   std::int32_t max_rank = kMaxDims;
-  stride_rule strides = stride_rule::any;
-  std::uint32_t alignment = 0;   // bytes; 0: that of the element
-  bool misaligned = false;       // takes elements at any address
-  bool overlap = false;          // takes elements that two indices reach, and guards writes to them itself
-  bool read_only = false;        // can say that elements may not be written, and so takes read-only tensors
+  ExtentList extents = {};  // shape<dyn, dyn, 3>::kList: the rank, and extents that are fixed
+  stride_rule strides = stride_rule::c_contig;
+  std::uint32_t alignment = 0;  // bytes; 0: that of the element
+  bool misaligned = false;      // takes elements at any address
+  bool overlap = false;         // takes elements that two indices reach, and guards writes to them itself
+  bool read_only = false;       // can say that elements may not be written, and so takes read-only tensors
   source_kind source = source_kind::container;
   result_kind result = result_kind::view;
   bool consumes_on_error = false;  // the framework's import function releases the tensor also when it fails
@@ -47,8 +50,9 @@ constexpr Requirement requirement_of(const caps& c) noexcept {
   Requirement r;
   r.dtypes = c.dtypes;
   r.devices = c.devices;
-  r.min_rank = c.min_rank;
-  r.max_rank = c.max_rank;
+  r.min_rank = c.extents ? c.extents.count : c.min_rank;
+  r.max_rank = c.extents ? c.extents.count : c.max_rank;
+  r.extents = c.extents;
   r.strides = c.strides;
   const bool writes = !c.read_only && c.result != result_kind::copy;
   r.writable = writes;

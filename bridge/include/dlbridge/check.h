@@ -19,9 +19,10 @@ struct shape {
   static_assert(((Extents >= 0 || Extents == dyn) && ...), "an extent is a number >= 0, or dyn");
   static constexpr std::int32_t kRank = static_cast<std::int32_t>(sizeof...(Extents));
   static constexpr std::int64_t kExtents[sizeof...(Extents) + 1] = {Extents..., 0};
+  static constexpr ExtentList kList{kExtents, kRank};
   static constexpr void apply(Requirement& r) noexcept {
     r.min_rank = r.max_rank = kRank;
-    r.extents = ((Extents == dyn) && ...) ? nullptr : kExtents;
+    if constexpr (!((Extents == dyn) && ...)) r.extents = kList;
   }
 };
 template <int Rank>
@@ -92,16 +93,45 @@ concept DeviceTag = Constraint<D> && requires {
   { D::kSet } -> std::convertible_to<DeviceSet>;
 };
 
-// The constraints as a value. T is the element type, void for any; a T that is not const also asks for `writable`,
-// const void or const T do not. Elements are aligned for T.
-template <class T, Constraint... Constraints>
-consteval Requirement requirement_of() {
+namespace detail {
+template <class T>
+consteval Requirement requirement_of_element() {
   Requirement r;
   if constexpr (!std::is_void_v<T>) r.dtypes = dtypes(dtype_of_v<T>);
   if constexpr (!std::is_void_v<T>) r.element_aligned = true;
   if constexpr (!std::is_const_v<T>) writable::apply(r);
-  (Constraints::apply(r), ...);
   return r;
+}
+template <class C>
+constexpr void add_constraint(Intersection& all) {
+  Requirement r;
+  C::apply(r);
+  if (all.conflict == Conflict::kNone) all = intersect(all.both, r);
+}
+template <class T, class... Constraints>
+consteval Intersection intersection_of() {
+  Intersection all{requirement_of_element<T>()};
+  (add_constraint<Constraints>(all), ...);
+  return all;
+}
+}  // namespace detail
+
+// The constraints as a value: all of them together. T is the element type, void for any; a T that is not const also
+// asks for `writable`, const void or const T do not. Elements are aligned for T.
+template <class T, Constraint... Constraints>
+consteval Requirement requirement_of() {
+  constexpr Intersection kAll = detail::intersection_of<T, Constraints...>();
+  static_assert(kAll.conflict != Conflict::kRank, "constraints contradict each other: no rank meets all of shape<...>, "
+                                                  "rank<...> and the rank of the view. Name the rank once");
+  static_assert(kAll.conflict != Conflict::kExtents, "constraints contradict each other: two of them ask for different "
+                                                     "extents. Name the extents in one shape<...>");
+  static_assert(kAll.conflict != Conflict::kDType, "constraints contradict each other: no dtype meets all of them. "
+                                                   "The element type must be one of those that they allow");
+  static_assert(kAll.conflict != Conflict::kDevice, "constraints contradict each other: no device meets all of them. "
+                                                    "Name one of on_host, on_cpu, on_cuda and any_device");
+  static_assert(kAll.conflict != Conflict::kLayout, "constraints contradict each other: no layout meets all of them. "
+                                                    "Name one of c_contig and f_contig");
+  return kAll.both;
 }
 
 namespace detail {
@@ -120,7 +150,8 @@ bool meets(const Tensor& t) noexcept {
 template <class T, Constraint... Constraints>
 std::optional<Issue> check(const Tensor& t, std::string_view source = {}) {
   const Violation v = find_violation(t, detail::kRequirement<T, Constraints...>);
-  if (v == Violation::kNone) [[likely]] return std::nullopt;
+  if (v == Violation::kNone) [[likely]]
+    return std::nullopt;
   return explain(v, t, detail::kRequirement<T, Constraints...>, source);
 }
 template <class T, int Rank, Constraint... Constraints>

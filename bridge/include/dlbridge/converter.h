@@ -33,7 +33,7 @@ template <class X>
 concept Convertible = requires { converter<X>::capabilities; };
 
 // A view without an owner of its own, and the tensor that keeps its memory. Move-only; behaves as a pointer to the
-// view and as the view itself where it is an lvalue.
+// view and as the view itself where it is an lvalue. A temporary gives nothing away: its memory would be gone.
 template <class X>
 class Held {
  public:
@@ -43,14 +43,17 @@ class Held {
 
   X& operator*() & noexcept { return value_; }
   const X& operator*() const& noexcept { return value_; }
-  X& operator*() && = delete;  // the owner would be gone
-  X* operator->() noexcept { return &value_; }
-  const X* operator->() const noexcept { return &value_; }
-  operator X&() & noexcept { return value_; }              // NOLINT(google-explicit-constructor)
-  operator const X&() const& noexcept { return value_; }   // NOLINT(google-explicit-constructor)
+  X& operator*() const&& = delete;
+  X* operator->() & noexcept { return &value_; }
+  const X* operator->() const& noexcept { return &value_; }
+  X* operator->() const&& = delete;
+  operator X&() & noexcept { return value_; }             // NOLINT(google-explicit-constructor)
+  operator const X&() const& noexcept { return value_; }  // NOLINT(google-explicit-constructor)
+  operator const X&() const&& = delete;
   operator X() && = delete;
 
-  const Tensor& owner() const noexcept { return owner_; }
+  const Tensor& owner() const& noexcept { return owner_; }
+  const Tensor& owner() const&& = delete;
   // Ends the view and gives the owner back.
   Tensor into_owner() && { return std::move(owner_); }
 
@@ -73,8 +76,32 @@ struct Borrowed {
 namespace detail {
 template <class X>
 inline constexpr const caps& kCaps = converter<X>::capabilities;
+
+// What the view that to() takes asks for.
+template <class View>
+inline constexpr Requirement kViewNeeds{};
+template <class T, int Rank, class Layout, class Device>
+inline constexpr Requirement kViewNeeds<TensorView<T, Rank, Layout, Device>> =
+    TensorView<T, Rank, Layout, Device>::kRequirement;
+template <class Result, class First, class... Rest>
+constexpr const Requirement& needs_of_parameter(Result (*)(First, Rest...)) {
+  return kViewNeeds<std::remove_cvref_t<First>>;
+}
 template <class X>
-inline constexpr Requirement kNeeds = requirement_of(converter<X>::capabilities);
+consteval Requirement needs_of() {
+  constexpr Requirement kStated = requirement_of(converter<X>::capabilities);
+  if constexpr (requires { needs_of_parameter(&converter<X>::to); }) {
+    constexpr Intersection kAll = intersect(kStated, needs_of_parameter(&converter<X>::to));
+    static_assert(kAll.conflict == Conflict::kNone,
+                  "the converter's capabilities and the TensorView that its to() takes contradict each other: no "
+                  "tensor meets both");
+    return kAll.both;
+  } else {
+    return kStated;
+  }
+}
+template <class X>
+inline constexpr Requirement kNeeds = needs_of<X>();
 
 template <class X>
 concept HasDescribe = requires(X& x, Tensor& t) {
@@ -102,7 +129,8 @@ inline std::string operation(std::string_view verb, const caps& c) {
   throw_issue(operation(verb, c), issue);
 }
 inline void check_described(const caps& c, const Status& status) {
-  if (!status.ok()) [[unlikely]] throw_conversion("from", c, status.issue());
+  if (!status.ok()) [[unlikely]]
+    throw_conversion("from", c, status.issue());
 }
 
 inline Tensor repaired(const Tensor& t, const Requirement& needs, const options& o) {
@@ -114,11 +142,12 @@ inline Tensor repaired(const Tensor& t, const Requirement& needs, const options&
                                                          const options& o, bool may_own) {
   Violation v = find_violation(t, needs);
   if (!may_own && (o.copy == copy::always || (v != Violation::kNone && o.copy == copy::if_needed && copy_repairs(v))))
-    throw_conversion("to", c, {ErrorCode::kCopyRefused,
-                               "a copy was asked for, and a result made from a view has nowhere to keep it. Hint: pass "
-                               "the Tensor, not a TensorView of it"});
-  const bool wanted = o.copy == copy::always ? v == Violation::kNone || copy_repairs(v)
-                                             : o.copy == copy::if_needed && copy_repairs(v);
+    throw_conversion("to", c,
+                     {ErrorCode::kCopyRefused,
+                      "a copy was asked for, and a result made from a view has nowhere to keep it. Hint: pass "
+                      "the Tensor, not a TensorView of it"});
+  const bool wanted =
+      o.copy == copy::always ? v == Violation::kNone || copy_repairs(v) : o.copy == copy::if_needed && copy_repairs(v);
   if (wanted) {
     t = repaired(t, needs, o);
     v = find_violation(t, needs);
@@ -147,7 +176,8 @@ inline void set_token(Tensor& t, const options& o) noexcept {
 inline Tensor finish_from(Tensor&& t, const options& o) {
   set_token(t, o);
   if (o.sync == sync::host) order_for_use(t, o), t.ready = Ordering::ready();
-  if (o.copy == copy::always) [[unlikely]] return dense_copy(t, o.stream);
+  if (o.copy == copy::always) [[unlikely]]
+    return dense_copy(t, o.stream);
   return std::move(t);
 }
 

@@ -54,7 +54,8 @@ inline Tensor dense_copy_f(const Tensor& t, stream_ref stream = {}) {
 // Makes the consumer wait for the tensor's data as `o` says: its stream by an event, or the host. Host memory that a
 // device still writes is always waited for on the host.
 inline void order_for_use(const Tensor& t, const options& o) {
-  if (t.ready.is_ready() || o.sync == sync::none) [[likely]] return;
+  if (t.ready.is_ready() || o.sync == sync::none) [[likely]]
+    return;
   const int device = is_cuda(t.dl.device) ? t.dl.device.device_id : 0;
   if (o.sync == sync::host || !is_cuda(t.dl.device)) return throw_if_failed("wait", cuda::synchronize(t.ready, device));
   const StreamHandle stream = o.stream ? o.stream.handle() : cuda::current_stream(device);

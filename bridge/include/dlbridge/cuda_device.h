@@ -53,7 +53,8 @@ inline CUevent as_event(std::uintptr_t handle) noexcept { return reinterpret_cas
 inline Status primary_context(int device, CUcontext& out) {
   if (static_cast<unsigned>(device) < static_cast<unsigned>(kMaxDevices)) [[likely]] {
     out = detail::device_states()[static_cast<std::size_t>(device)].context.load();
-    if (out != nullptr) [[likely]] return {};
+    if (out != nullptr) [[likely]]
+      return {};
   }
   return detail::retain_primary_context(device, out);
 }
@@ -131,13 +132,11 @@ inline Status device_of_pointer(const void* pointer, DLDevice& out) {
   DLBRIDGE_TRY(require_driver());
   detail::PointerFacts facts;
   DLBRIDGE_TRY(check(detail::query_pointer(pointer, facts), "cuPointerGetAttributes"));
-  if (facts.memory_type == 0) [[unlikely]] return detail::not_cuda_memory(pointer);
-  if (facts.managed != 0)
-    out = {kDLCUDAManaged, facts.ordinal < 0 ? 0 : facts.ordinal};
-  else if (facts.memory_type == kMemoryTypeHost)
-    out = {kDLCUDAHost, 0};
-  else
-    out = {kDLCUDA, facts.ordinal};
+  if (facts.memory_type == 0) [[unlikely]]
+    return detail::not_cuda_memory(pointer);
+  if (facts.managed != 0) out = {kDLCUDAManaged, facts.ordinal < 0 ? 0 : facts.ordinal};
+  else if (facts.memory_type == kMemoryTypeHost) out = {kDLCUDAHost, 0};
+  else out = {kDLCUDA, facts.ordinal};
   return {};
 }
 
@@ -146,7 +145,49 @@ inline std::array<StreamHandle, kMaxDevices>& thread_streams() noexcept {
   thread_local std::array<StreamHandle, kMaxDevices> streams{};  // 0: not set
   return streams;
 }
+
+// Streams that live as long as the process: their handles may be kept and used at any time. Others may be destroyed,
+// and the driver ends the process on a dead handle. Insert-only; what finds no room is taken for one that may be
+// destroyed.
+class LastingStreams {
+ public:
+  bool contains(StreamHandle stream) const noexcept {
+    for (std::size_t i = slot_of(stream), n = 0; n < kProbes; ++n, i = (i + 1) % kSlots) {
+      const StreamHandle found = slots_[i].load();
+      if (found == stream) return true;
+      if (found == 0) return false;
+    }
+    return false;
+  }
+  void insert(StreamHandle stream) noexcept {
+    const ScopedLock lock(mutex_);
+    for (std::size_t i = slot_of(stream), n = 0; n < kProbes; ++n, i = (i + 1) % kSlots) {
+      const StreamHandle found = slots_[i].load();
+      if (found == stream) return;
+      if (found == 0) return slots_[i].store(stream);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 4096;
+  static constexpr std::size_t kProbes = 64;
+  static std::size_t slot_of(StreamHandle stream) noexcept { return ((stream >> 4) ^ (stream >> 16)) % kSlots; }
+
+  std::array<Atomic<StreamHandle>, kSlots> slots_;
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+};
+inline LastingStreams& lasting_streams() noexcept {
+  static LastingStreams streams;
+  return streams;
+}
 }  // namespace detail
+
+// Whoever makes streams that are never destroyed says so.
+inline void note_lasting_stream(StreamHandle stream) noexcept { detail::lasting_streams().insert(stream); }
+// The per-thread default stream is another one on each thread, and ends with it: to be kept, it is none.
+inline bool is_lasting_stream(StreamHandle stream) noexcept {
+  return stream == kLegacyStream || (stream > kPerThreadStream && detail::lasting_streams().contains(stream));
+}
 
 // The stream that dlbridge itself queues work on for the calling thread.
 inline StreamHandle current_stream(int device) noexcept {
@@ -169,6 +210,7 @@ namespace detail {
   out = state.relay.load();
   if (out != nullptr) return {};
   DLBRIDGE_TRY(check(functions().stream_create(&out, kStreamNonBlocking), "cuStreamCreate"));
+  note_lasting_stream(reinterpret_cast<StreamHandle>(out));
   state.relay.store(out);
   return {};
 }

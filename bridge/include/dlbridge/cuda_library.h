@@ -52,6 +52,7 @@ inline constexpr CUresult kOutOfMemoryResult = 2;
 inline constexpr CUresult kNotInitialized = 3;
 inline constexpr CUresult kInvalidContext = 201;
 inline constexpr CUresult kInvalidHandle = 400;
+inline constexpr CUresult kPeerAccessAlreadyEnabled = 704;
 inline constexpr CUresult kContextIsDestroyed = 709;
 inline constexpr CUresult kCaptureImplicit = 906;
 inline constexpr unsigned kMemoryTypeHost = 1;
@@ -66,43 +67,44 @@ inline constexpr int kAttributeMemoryPoolsSupported = 115;
 
 // Member, symbol, parameters. cuda.h defines cuMemAlloc and others as macros for the versioned names: those are the
 // symbols whose signature is meant.
-#define DLBRIDGE_CUDA_REQUIRED(X)                                                                              \
-  X(init, "cuInit", (unsigned))                                                                                \
-  X(driver_get_version, "cuDriverGetVersion", (int*))                                                          \
-  X(get_error_name, "cuGetErrorName", (CUresult, const char**))                                                \
-  X(get_error_string, "cuGetErrorString", (CUresult, const char**))                                            \
-  X(device_get_count, "cuDeviceGetCount", (int*))                                                              \
-  X(device_get_attribute, "cuDeviceGetAttribute", (int*, int, CUdevice))                                       \
-  X(device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", (CUcontext*, CUdevice))                             \
-  X(ctx_get_current, "cuCtxGetCurrent", (CUcontext*))                                                          \
-  X(ctx_get_device, "cuCtxGetDevice", (CUdevice*))                                                             \
-  X(ctx_push_current, "cuCtxPushCurrent_v2", (CUcontext))                                                      \
-  X(ctx_pop_current, "cuCtxPopCurrent_v2", (CUcontext*))                                                       \
-  X(pointer_get_attributes, "cuPointerGetAttributes", (unsigned, const int*, void**, CUdeviceptr))             \
-  X(stream_create, "cuStreamCreate", (CUstream*, unsigned))                                                    \
-  X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                     \
-  X(stream_wait_event, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                                     \
-  X(stream_is_capturing, "cuStreamIsCapturing", (CUstream, int*))                                              \
-  X(stream_get_ctx, "cuStreamGetCtx", (CUstream, CUcontext*))                                                  \
-  X(thread_exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                 \
-  X(event_create, "cuEventCreate", (CUevent*, unsigned))                                                       \
-  X(event_destroy, "cuEventDestroy_v2", (CUevent))                                                             \
-  X(event_record, "cuEventRecord", (CUevent, CUstream))                                                        \
-  X(event_synchronize, "cuEventSynchronize", (CUevent))                                                        \
-  X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr*, std::size_t))                                                   \
-  X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                                   \
-  X(memcpy_htod_async, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void*, std::size_t, CUstream))              \
-  X(memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2", (void*, CUdeviceptr, std::size_t, CUstream))                    \
-  X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))              \
-  X(memcpy_peer_async, "cuMemcpyPeerAsync",                                                                    \
-    (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream))                                   \
+#define DLBRIDGE_CUDA_REQUIRED(X)                                                                                    \
+  X(init, "cuInit", (unsigned))                                                                                      \
+  X(driver_get_version, "cuDriverGetVersion", (int*))                                                                \
+  X(get_error_name, "cuGetErrorName", (CUresult, const char**))                                                      \
+  X(get_error_string, "cuGetErrorString", (CUresult, const char**))                                                  \
+  X(device_get_count, "cuDeviceGetCount", (int*))                                                                    \
+  X(device_get_attribute, "cuDeviceGetAttribute", (int*, int, CUdevice))                                             \
+  X(device_can_access_peer, "cuDeviceCanAccessPeer", (int*, CUdevice, CUdevice))                                     \
+  X(device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", (CUcontext*, CUdevice))                                   \
+  X(ctx_get_current, "cuCtxGetCurrent", (CUcontext*))                                                                \
+  X(ctx_get_device, "cuCtxGetDevice", (CUdevice*))                                                                   \
+  X(ctx_push_current, "cuCtxPushCurrent_v2", (CUcontext))                                                            \
+  X(ctx_pop_current, "cuCtxPopCurrent_v2", (CUcontext*))                                                             \
+  X(ctx_enable_peer_access, "cuCtxEnablePeerAccess", (CUcontext, unsigned))                                          \
+  X(pointer_get_attributes, "cuPointerGetAttributes", (unsigned, const int*, void**, CUdeviceptr))                   \
+  X(stream_create, "cuStreamCreate", (CUstream*, unsigned))                                                          \
+  X(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                           \
+  X(stream_wait_event, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                                           \
+  X(stream_is_capturing, "cuStreamIsCapturing", (CUstream, int*))                                                    \
+  X(stream_get_ctx, "cuStreamGetCtx", (CUstream, CUcontext*))                                                        \
+  X(thread_exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                       \
+  X(event_create, "cuEventCreate", (CUevent*, unsigned))                                                             \
+  X(event_destroy, "cuEventDestroy_v2", (CUevent))                                                                   \
+  X(event_record, "cuEventRecord", (CUevent, CUstream))                                                              \
+  X(event_synchronize, "cuEventSynchronize", (CUevent))                                                              \
+  X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr*, std::size_t))                                                         \
+  X(mem_free, "cuMemFree_v2", (CUdeviceptr))                                                                         \
+  X(memcpy_htod_async, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void*, std::size_t, CUstream))                    \
+  X(memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2", (void*, CUdeviceptr, std::size_t, CUstream))                          \
+  X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))                    \
+  X(memcpy_peer_async, "cuMemcpyPeerAsync", (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream)) \
   X(memcpy_2d_async, "cuMemcpy2DAsync_v2", (const Memcpy2D*, CUstream))
 
 // Null in drivers older than CUDA 11.3; whoever uses one checks.
-#define DLBRIDGE_CUDA_OPTIONAL(X)                                                                              \
-  X(mem_alloc_async, "cuMemAllocAsync", (CUdeviceptr*, std::size_t, CUstream))                                 \
-  X(mem_free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                                 \
-  X(stream_get_capture_info, "cuStreamGetCaptureInfo_v2",                                                      \
+#define DLBRIDGE_CUDA_OPTIONAL(X)                                              \
+  X(mem_alloc_async, "cuMemAllocAsync", (CUdeviceptr*, std::size_t, CUstream)) \
+  X(mem_free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                 \
+  X(stream_get_capture_info, "cuStreamGetCaptureInfo_v2",                      \
     (CUstream, int*, std::uint64_t*, void**, const void**, std::size_t*))
 
 struct Functions {
@@ -114,7 +116,7 @@ struct Functions {
 
 struct Library {
   Functions fn;
-  std::string reason;    // why CUDA cannot be used; empty when it can
+  std::string reason;  // why CUDA cannot be used; empty when it can
   int device_count = 0;
   int driver_version = 0;  // 1000 * major + 10 * minor
   pid_t pid = 0;           // the process that called cuInit: a forked child cannot use the driver
@@ -236,13 +238,15 @@ inline std::string hex(std::uintptr_t value) {
 
 // `what` is the name of the driver function.
 inline Status check(CUresult result, const char* what) {
-  if (result == kSuccess) [[likely]] return {};
+  if (result == kSuccess) [[likely]]
+    return {};
   return detail::failure(result, what);
 }
 
 // Fails with the reason where there is no driver or no device.
 inline Status require_driver() {
-  if (available()) [[likely]] return {};
+  if (available()) [[likely]]
+    return {};
   return detail::no_driver();
 }
 

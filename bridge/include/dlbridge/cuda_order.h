@@ -44,7 +44,8 @@ inline std::string stream_name(StreamHandle stream) {
 }
 
 [[gnu::cold, gnu::noinline]] inline Status no_stream(StreamHandle stream) {
-  return malformed("stream " + std::to_string(stream) + " is no CUDA stream: 1 is the legacy default stream, 2 the "
+  return malformed("stream " + std::to_string(stream) +
+                   " is not a CUDA stream: 1 is the legacy default stream, 2 the "
                    "per-thread one, anything else the address of a stream that is alive");
 }
 
@@ -76,7 +77,8 @@ inline bool same_capture(StreamHandle a, StreamHandle b) noexcept {
   const std::string producer =
       ready.kind == Ordering::Kind::kOnStream ? stream_name(ready.handle) : "event " + hex(ready.handle);
   return refused("a CUDA graph is being captured, and " + stream_name(consumer) + " would have to wait for " +
-                 producer + ", which is not part of that capture. Exchange the array before the capture begins, use "
+                 producer +
+                 ", which is not part of that capture. Exchange the array before the capture begins, use "
                  "the stream that captures on both sides, or ask for no synchronisation (stream=-1)");
 }
 
@@ -87,7 +89,8 @@ inline Status check_capture(StreamHandle consumer, const Ordering& ready) {
   DLBRIDGE_TRY(capture_state(consumer, waits));
   const bool on_stream = ready.kind == Ordering::Kind::kOnStream;
   if (on_stream) DLBRIDGE_TRY(capture_state(ready.handle, records));
-  if (waits == Capture::kNone && records == Capture::kNone) [[likely]] return {};
+  if (waits == Capture::kNone && records == Capture::kNone) [[likely]]
+    return {};
   if (on_stream && waits == Capture::kActive && records == Capture::kActive && same_capture(consumer, ready.handle))
     return {};
   return capture_refusal(consumer, ready);
@@ -120,7 +123,8 @@ constexpr bool may_be_stream(StreamHandle stream) noexcept {
 // Records on `ready`'s device, waits on the consumer's.
 [[gnu::noinline]] inline Status order_by_event(StreamHandle consumer, int consumer_device, const Ordering& ready,
                                                int device) {
-  if (!may_be_stream(consumer)) [[unlikely]] return no_stream(consumer);
+  if (!may_be_stream(consumer)) [[unlikely]]
+    return no_stream(consumer);
   if (!may_be_stream(ready.handle) && ready.kind == Ordering::Kind::kOnStream) [[unlikely]]
     return no_stream(ready.handle);
   DeviceGuard guard;
@@ -145,7 +149,8 @@ constexpr bool may_be_stream(StreamHandle stream) noexcept {
 // would break.
 inline Status order(StreamHandle consumer, const Ordering& token, int device) {
   const Ordering ready = token.settled();
-  if (ready.is_ready() || (ready.kind == Ordering::Kind::kOnStream && ready.handle == consumer)) [[likely]] return {};
+  if (ready.is_ready() || (ready.kind == Ordering::Kind::kOnStream && ready.handle == consumer)) [[likely]]
+    return {};
   return detail::order_by_event(consumer, device, ready, device);
 }
 
@@ -176,7 +181,8 @@ inline Status synchronize(const Ordering& token, int device) {
   DLBRIDGE_TRY(guard.enter(device));
   if (ready.kind == Ordering::Kind::kAtEvent)
     return check(functions().event_synchronize(detail::as_event(ready.handle)), "cuEventSynchronize");
-  if (!detail::may_be_stream(ready.handle)) [[unlikely]] return detail::no_stream(ready.handle);
+  if (!detail::may_be_stream(ready.handle)) [[unlikely]]
+    return detail::no_stream(ready.handle);
   detail::Capture capture = detail::Capture::kNone;
   DLBRIDGE_TRY(detail::capture_state(ready.handle, capture));
   if (capture != detail::Capture::kNone) [[unlikely]]
@@ -185,10 +191,9 @@ inline Status synchronize(const Ordering& token, int device) {
   return check(functions().stream_synchronize(detail::as_stream(ready.handle)), "cuStreamSynchronize");
 }
 
-// "The per-thread default stream" names another stream on each thread, so a token that says it is worth nothing
-// elsewhere: moves the token to the relay stream. Call on the thread that the producer meant. Other tokens stay.
-inline Status detach_from_thread(Ordering& ready, int device) {
-  if (ready.kind != Ordering::Kind::kOnStream || ready.handle != kPerThreadStream) [[likely]] return {};
+// For a token whose handle is not to be kept: a stream of ours that lives as long as the process waits in its place.
+// Call on the thread that made the token, since the per-thread default stream is another one elsewhere.
+inline Status move_to_relay(Ordering& ready, int device) {
   StreamHandle relay = 0;
   DLBRIDGE_TRY(relay_stream(device, relay));
   DLBRIDGE_TRY(order(relay, ready, device));

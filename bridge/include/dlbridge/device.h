@@ -12,11 +12,11 @@
 namespace dlbridge {
 
 struct DeviceTypeInfo {
-  std::int32_t type;          // DLDeviceType
+  std::int32_t type;  // DLDeviceType
   std::string_view name;
-  bool host_readable;         // ordinary loads from the CPU work
-  bool cuda;                  // CUDA streams order access to it, and __cuda_array_interface__ may offer it
-  bool direct_address;        // `data` is an address: byte_offset may be folded in (not so for Metal, OpenCL, …)
+  bool host_readable;   // ordinary loads from the CPU work
+  bool cuda;            // CUDA streams order access to it, and __cuda_array_interface__ may offer it
+  bool direct_address;  // `data` is an address: byte_offset may be folded in (not so for Metal, OpenCL, …)
 };
 
 inline constexpr std::array<DeviceTypeInfo, 16> kDeviceTypes{{
@@ -47,9 +47,7 @@ constexpr const DeviceTypeInfo* find_device_type(std::int32_t type) noexcept {
 constexpr bool is_host(DLDevice d) noexcept {
   return d.device_type == kDLCPU || d.device_type == kDLCUDAHost || d.device_type == kDLROCMHost;
 }
-constexpr bool is_cuda(DLDevice d) noexcept {
-  return d.device_type == kDLCUDA || d.device_type == kDLCUDAManaged;
-}
+constexpr bool is_cuda(DLDevice d) noexcept { return d.device_type == kDLCUDA || d.device_type == kDLCUDAManaged; }
 constexpr bool same_device(DLDevice a, DLDevice b) noexcept {
   return a.device_type == b.device_type && a.device_id == b.device_id;
 }

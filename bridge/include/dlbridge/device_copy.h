@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dlbridge/cuda_driver.h"
+#include "dlbridge/cuda_peer.h"
 #include "dlbridge/device_memory.h"
 #include "dlbridge/errors.h"
 #include "dlbridge/host_copy.h"
@@ -21,9 +22,7 @@ inline constexpr std::int64_t kBytesPerCall = 32 * 1024;
 // A copy within the device that needs more calls goes through the host.
 inline constexpr std::int64_t kMaxRowCalls = 1024;
 
-inline CUdeviceptr address(const DLTensor& t) noexcept {
-  return reinterpret_cast<CUdeviceptr>(t.data) + t.byte_offset;
-}
+inline CUdeviceptr address(const DLTensor& t) noexcept { return reinterpret_cast<CUdeviceptr>(t.data) + t.byte_offset; }
 inline bool is_packed(const Tensor& t) noexcept { return is_subbyte(t.dl.dtype) && !t.padded(); }
 inline std::uint64_t copy_flags(const Tensor& source) noexcept { return kFlagCopied | (source.flags & kFlagPadded); }
 
@@ -49,8 +48,9 @@ inline Status fetch_span(const Tensor& source, const ElementSpan& span, StreamHa
   DLBRIDGE_TRY(allocate_host(to_dl(DType::kUInt8), 1, &bytes, staging));
   prefault(staging.dl.data, bytes);
   const CUdeviceptr first = address(source.dl) + static_cast<CUdeviceptr>(span.low * itemsize);
-  DLBRIDGE_TRY(check(functions().memcpy_dtoh_async(staging.dl.data, first, static_cast<std::size_t>(bytes),
-                                                   as_stream(stream)), "cuMemcpyDtoHAsync"));
+  DLBRIDGE_TRY(
+      check(functions().memcpy_dtoh_async(staging.dl.data, first, static_cast<std::size_t>(bytes), as_stream(stream)),
+            "cuMemcpyDtoHAsync"));
   DLBRIDGE_TRY(check(functions().stream_synchronize(as_stream(stream)), "cuStreamSynchronize"));
   DLTensor view = source.dl;
   view.data = static_cast<std::byte*>(staging.dl.data) - span.low * itemsize;
@@ -119,7 +119,8 @@ inline Status host_to_device(const Tensor& source, int device, StreamHandle stre
                            pool_stream_of(work), made));
   const auto* from = static_cast<const std::byte*>(dense->dl.data) + dense->dl.byte_offset;
   DLBRIDGE_TRY(check(functions().memcpy_htod_async(address(made.dl), from, static_cast<std::size_t>(made.nbytes()),
-                                                   as_stream(work.stream)), "cuMemcpyHtoDAsync"));
+                                                   as_stream(work.stream)),
+                     "cuMemcpyHtoDAsync"));
   // The driver has taken pageable memory into a buffer of its own when the call returns; pinned memory, which is
   // often declared as plain kDLCPU, it still reads, and the caller may change it.
   PointerFacts facts;
@@ -176,10 +177,6 @@ inline Status device_to_other_device(const Tensor& source, int device, StreamHan
   const int from_device = source.dl.device.device_id;
   if (!is_permuted_dense(source.dl)) return through_host(source, device, stream, out);
   if (is_packed(source) && !is_c_contiguous(source.dl)) return dlbridge::detail::packed_is_strided(source.dl.dtype);
-  CUcontext from_context = nullptr;
-  CUcontext to_context = nullptr;
-  DLBRIDGE_TRY(primary_context(from_device, from_context));
-  DLBRIDGE_TRY(primary_context(device, to_context));
   DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));
   WorkStream work;
@@ -189,9 +186,9 @@ inline Status device_to_other_device(const Tensor& source, int device, StreamHan
   DLBRIDGE_TRY(allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, copy_flags(source), device, 0, made));
   keep_strides(source, made);
   DLBRIDGE_TRY(order_across(work.stream, device, source.ready, from_device));
-  DLBRIDGE_TRY(check(functions().memcpy_peer_async(address(made.dl), to_context, address(source.dl), from_context,
-                                                   static_cast<std::size_t>(made.nbytes()), as_stream(work.stream)),
-                     "cuMemcpyPeerAsync"));
+  DLBRIDGE_TRY(copy_between_devices(made.dl.data, device, static_cast<char*>(source.dl.data) + source.dl.byte_offset,
+                                    from_device, static_cast<std::size_t>(made.nbytes()), work.stream));
+  if (Status noted = note_foreign_write(made, work.stream); !noted.ok()) return drained(std::move(noted), work.stream);
   DLBRIDGE_TRY(protect_source(source, work));
   return publish(work, made, out);
 }
@@ -216,8 +213,8 @@ inline Status copy_to_device(const Tensor& source, DLDevice target, StreamHandle
   if (source.size == 0) {
     if (target.device_type == kDLCPU)
       return allocate_host(source.dl.dtype, source.dl.ndim, source.dl.shape, out, detail::copy_flags(source));
-    return detail::allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, detail::copy_flags(source), device,
-                               0, out);
+    return detail::allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, detail::copy_flags(source), device, 0,
+                               out);
   }
   if (target.device_type == kDLCPU) {
     if (from_device) return detail::device_to_host(source, out);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dlbridge/cuda_driver.h"
+#include "dlbridge/cuda_events.h"
 #include "dlbridge/errors.h"
 #include "dlbridge/host_copy.h"
 #include "dlbridge/tensor.h"
@@ -31,7 +32,8 @@ inline Status work_stream(int device, StreamHandle requested, WorkStream& out) {
   out.user = requested == 0 ? current_stream(device) : requested;
   out.stream = kLegacyStream;
   if (out.user != kLegacyStream) DLBRIDGE_TRY(relay_stream(device, out.stream));
-  if (!may_be_stream(out.user)) [[unlikely]] return no_stream(out.user);
+  if (!may_be_stream(out.user)) [[unlikely]]
+    return no_stream(out.user);
   Capture capture = Capture::kNone;
   DLBRIDGE_TRY(capture_state(out.user, capture));
   if (capture != Capture::kNone) [[unlikely]]
@@ -44,6 +46,8 @@ struct DeviceBlock {
   CUdeviceptr pointer;
   CUcontext context;
   CUstream stream;  // null: plain memory, freed with cuMemFree
+  CUevent filled;   // of plain memory that another device writes: when it has; else null
+  int device;
 };
 
 // Memory may not be allocated or freed while any thread captures in the default mode, though that does the capture no
@@ -61,16 +65,19 @@ class RelaxedCapture {
 
 // Any thread, any time: a driver that has shut down, or that a fork left behind, makes the first call fail (or is
 // not called), and then the memory is gone with the context anyway. Stream-ordered memory is freed behind the work
-// queued so far; plain memory when the whole device has finished, so that a consumer on any stream is safe.
+// queued so far; plain memory when the whole device has finished, so that a consumer on any stream is safe. What
+// another device still writes is waited for: cuMemFree looks at its own, and the write would meet memory that is gone.
 inline void free_device_block(void* context) noexcept {
   auto* block = static_cast<DeviceBlock*>(context);
   const Functions& fn = functions();
   if (library().pid == ::getpid() && fn.ctx_push_current(block->context) == kSuccess) {
     const RelaxedCapture relaxed;
-    if (block->stream != nullptr)
-      static_cast<void>(fn.mem_free_async(block->pointer, block->stream));
-    else
-      static_cast<void>(fn.mem_free(block->pointer));
+    if (block->filled != nullptr) {
+      static_cast<void>(fn.event_synchronize(block->filled));
+      keep_event(block->device, block->filled);
+    }
+    if (block->stream != nullptr) static_cast<void>(fn.mem_free_async(block->pointer, block->stream));
+    else static_cast<void>(fn.mem_free(block->pointer));
     CUcontext popped;
     static_cast<void>(fn.ctx_pop_current(&popped));
   }
@@ -88,8 +95,9 @@ inline bool has_memory_pools(int device) noexcept {
 [[gnu::cold]] inline Status device_allocation_failure(CUresult result, const char* what, std::int64_t bytes,
                                                       int device) {
   if (result != kOutOfMemoryResult) return check(result, what);
-  return {ErrorCode::kOutOfMemory, "no " + std::to_string(bytes) + " bytes can be had on cuda:" +
-                                       std::to_string(device) + " (" + what + "). Free device memory first, or copy "
+  return {ErrorCode::kOutOfMemory, std::to_string(bytes) +
+                                       " bytes are not available on cuda:" + std::to_string(device) + " (" + what +
+                                       "). Free device memory first, or copy "
                                        "a part of the array"};
 }
 
@@ -97,6 +105,7 @@ inline bool has_memory_pools(int device) noexcept {
 inline Status allocate_device_block(std::int64_t bytes, int device, StreamHandle stream, Owner& owner, void*& data) {
   DeviceBlock block{};
   DLBRIDGE_TRY(primary_context(device, block.context));
+  block.device = device;
   const auto size = static_cast<std::size_t>(bytes);
   auto* kept = new DeviceBlock(block);  // before the device's memory, so that nothing can fail after that
   CUresult result;
@@ -119,6 +128,13 @@ inline Status allocate_device_block(std::int64_t bytes, int device, StreamHandle
   owner = Owner(kept, free_device_block);
   data = reinterpret_cast<void*>(kept->pointer);
   return {};
+}
+
+// Another device writes the (plain) memory of `made` by work that is queued on `stream` now.
+inline Status note_foreign_write(const Tensor& made, StreamHandle stream) {
+  auto* block = static_cast<DeviceBlock*>(made.owner.context());
+  DLBRIDGE_TRY(take_event(block->device, block->filled));
+  return check(functions().event_record(block->filled, as_stream(stream)), "cuEventRecord");
 }
 
 // The device is current. `pool_stream`: where the memory is allocated and freed; 0: plain memory.

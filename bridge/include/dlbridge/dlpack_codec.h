@@ -7,6 +7,7 @@
 #include "dlbridge/dlpack.h"
 #include "dlbridge/errors.h"
 #include "dlbridge/tensor.h"
+#include "dlbridge/thread_exit.h"
 #include "dlbridge/validate.h"
 
 namespace dlbridge {
@@ -16,7 +17,8 @@ namespace dlbridge {
 inline Status decode_dltensor(const DLTensor& source, std::uint64_t flags, Tensor& out) {
   const DTypeInfo* dtype = find_dtype(source.dtype);
   if (dtype == nullptr) [[unlikely]]
-    return refused("dtype " + dtype_name(source.dtype) + " is not one that dlbridge knows (DLPack 1.3 with lanes=1). "
+    return refused("dtype " + dtype_name(source.dtype) +
+                   " is not one that dlbridge knows (DLPack 1.3 with lanes=1). "
                    "View or cast the array to a plain dtype first");
   const DeviceTypeInfo* device = find_device_type(source.device.device_type);
   if (device == nullptr) [[unlikely]]
@@ -47,7 +49,8 @@ namespace detail {
 template <class Managed>
 void release_managed(void* context) noexcept {
   auto* managed = static_cast<Managed*>(context);
-  if (managed->deleter != nullptr) managed->deleter(managed);  // DLPack: the deleter may be NULL
+  if (managed->deleter != nullptr)  // DLPack: the deleter may be NULL
+    outlive_thread_exit([managed] { managed->deleter(managed); });
 }
 }  // namespace detail
 

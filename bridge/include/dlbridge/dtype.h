@@ -12,23 +12,29 @@
 
 namespace dlbridge {
 
+// clang-format off
 enum class DType : std::uint8_t {
   kBool, kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64,
   kFloat16, kBFloat16, kFloat32, kFloat64, kComplex32, kComplex64, kComplex128,
   kFloat8E3M4, kFloat8E4M3, kFloat8E4M3B11FNUZ, kFloat8E4M3FN, kFloat8E4M3FNUZ, kFloat8E5M2, kFloat8E5M2FNUZ,
   kFloat8E8M0FNU, kFloat6E2M3FN, kFloat6E3M2FN, kFloat4E2M1FN, kFloat4E2M1FNx2,
 };
+// clang-format on
 
 struct DTypeInfo {
   DType id;
-  std::string_view name;      // the name NumPy, ml_dtypes or PyTorch use
-  std::uint8_t code;          // DLDataTypeCode
-  std::uint8_t bits;          // of one lane
+  std::string_view name;  // the name NumPy, ml_dtypes or PyTorch use
+  std::uint8_t code;      // DLDataTypeCode
+  std::uint8_t bits;      // of one lane
   std::uint16_t lanes;
-  std::uint8_t itemsize;      // bytes of one element; of a padded element for sub-byte types
-  char kind;                  // typestr kind; 0: no typestr can say this dtype
-  std::string_view pep3118;   // native struct code; empty: the buffer protocol cannot say it
-  std::int8_t numpy_type;     // NPY_TYPES; -1: not one of NumPy's own
+  std::uint8_t itemsize;     // bytes of one element; of a padded element for sub-byte types
+  char kind;                 // typestr kind; 0: no typestr can say this dtype
+  std::string_view pep3118;  // native struct code; empty: the buffer protocol cannot say it
+  std::int8_t numpy_type;    // NPY_TYPES; -1: not one of NumPy's own
+
+  // Rows are compared by what they are rows of: t.dtype() == dtype_of_v<float>.
+  friend constexpr bool operator==(const DTypeInfo& a, const DTypeInfo& b) noexcept { return a.id == b.id; }
+  friend constexpr bool operator==(const DTypeInfo& a, DType b) noexcept { return a.id == b; }
 };
 
 inline constexpr std::array<DTypeInfo, 28> kDTypes{{
@@ -67,7 +73,7 @@ constexpr const DTypeInfo& info(DType id) noexcept { return kDTypes[static_cast<
 constexpr DLDataType to_dl(DType id) noexcept { return {info(id).code, info(id).bits, info(id).lanes}; }
 
 namespace detail {
-inline constexpr std::size_t kCodes = 18;   // codes of DLPack 1.3; the next one is unknown here, and says so
+inline constexpr std::size_t kCodes = 18;  // codes of DLPack 1.3; the next one is unknown here, and says so
 inline constexpr std::size_t kMaxBits = 128;
 inline constexpr std::uint8_t kNoDType = 0xff;
 
@@ -102,7 +108,8 @@ inline constexpr std::array<std::uint8_t, 24> kByNumpyType = make_numpy_table();
 
 // The table's row for a DLPack type; nullptr where the table has none (unknown code, lanes, or width).
 constexpr const DTypeInfo* find_dtype(DLDataType t) noexcept {
-  if (t.code >= detail::kCodes || t.bits > detail::kMaxBits) [[unlikely]] return nullptr;
+  if (t.code >= detail::kCodes || t.bits > detail::kMaxBits) [[unlikely]]
+    return nullptr;
   if (t.lanes != 1) [[unlikely]] {
     const DTypeInfo& pair = info(DType::kFloat4E2M1FNx2);
     return t.code == pair.code && t.bits == pair.bits && t.lanes == pair.lanes ? &pair : nullptr;
@@ -147,7 +154,7 @@ struct dtype_of;
 template <class T>
   requires(std::is_arithmetic_v<T> && !std::is_same_v<T, long double>)
 struct dtype_of<T> {
-  static constexpr std::uint8_t code = std::is_same_v<T, bool>      ? kDLBool
+  static constexpr std::uint8_t code = std::is_same_v<T, bool>       ? kDLBool
                                        : std::is_floating_point_v<T> ? kDLFloat
                                        : std::is_signed_v<T>         ? kDLInt
                                                                      : kDLUInt;
@@ -156,18 +163,32 @@ struct dtype_of<T> {
 // std::complex, and those of CCCL, Thrust, Kokkos and torch, by what they have in common: <complex> costs every user of
 // this header 0.1 s, and the others are not to be seen from here.
 template <class T>
-concept ComplexLike = requires(const T& x) {
-  typename T::value_type;
-  { x.real() };
-  { x.imag() };
-} && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type) &&
-                      sizeof(T) <= 16;
+concept ComplexLike =
+    requires(const T& x) {
+      typename T::value_type;
+      { x.real() };
+      { x.imag() };
+    } && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type) &&
+    sizeof(T) <= 16;
 template <ComplexLike T>
 struct dtype_of<T> {
   static constexpr DType value = find_dtype({kDLComplex, sizeof(T) * 8, 1})->id;
 };
+
+namespace detail {
 template <class T>
-inline constexpr DType dtype_of_v = dtype_of<std::remove_cv_t<T>>::value;
+consteval DType dtype_value() {
+  if constexpr (requires { dtype_of<T>::value; }) {
+    return dtype_of<T>::value;
+  } else {
+    static_assert(!sizeof(T*), "no dtype is known for this element type. For raw bytes say std::uint8_t; for a number "
+                               "type of your own (a half, a bfloat16) specialise dlbridge::dtype_of<T>");
+    return DType::kUInt8;
+  }
+}
+}  // namespace detail
+template <class T>
+inline constexpr DType dtype_of_v = detail::dtype_value<std::remove_cv_t<T>>();
 
 namespace detail {
 consteval bool table_is_consistent() {

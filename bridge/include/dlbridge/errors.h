@@ -23,6 +23,9 @@ enum class ErrorCode : std::uint8_t {
 struct Issue {
   ErrorCode code;
   std::string message;  // what was got; which rule; what to do. The caller puts the operation before it.
+  // What the user of a C++ function can do, in place of the message's hint, which is for the function's author. Empty:
+  // nothing else.
+  std::string caller_hint = {};
 };
 
 // Null on success, so that the hot path pays one test. [[nodiscard]]: an ignored failure does not compile.
@@ -34,7 +37,8 @@ class [[nodiscard]] Status {
   // void: nvcc takes a reference to a [[nodiscard]] class for a result that is ignored.
   void operator=(Status&& other) noexcept { std::swap(issue_, other.issue_); }
   ~Status() {
-    if (issue_ != nullptr) [[unlikely]] delete issue_;
+    if (issue_ != nullptr) [[unlikely]]
+      delete issue_;
   }
 
   bool ok() const noexcept { return issue_ == nullptr; }
@@ -53,9 +57,8 @@ inline Status overflow(std::string message) { return {ErrorCode::kOverflow, std:
 }  // namespace dlbridge
 
 // Returns the failure of `expression` to the caller.
-#define DLBRIDGE_TRY(expression)                             \
-  do {                                                       \
-    if (::dlbridge::Status dlbridge_status = (expression);   \
-        !dlbridge_status.ok()) [[unlikely]]                  \
-      return dlbridge_status;                                \
+#define DLBRIDGE_TRY(expression)                                                               \
+  do {                                                                                         \
+    if (::dlbridge::Status dlbridge_status = (expression); !dlbridge_status.ok()) [[unlikely]] \
+      return dlbridge_status;                                                                  \
   } while (false)

@@ -17,6 +17,11 @@ class Error : public std::exception {
   Error(ErrorCode code, std::string message) : issue_{code, std::move(message)} {}
   ErrorCode code() const noexcept { return issue_.code; }
   const char* what() const noexcept override { return issue_.message.c_str(); }
+  // For whoever has called the function that failed, and cannot change it.
+  std::string what_for_caller() const {
+    if (issue_.caller_hint.empty()) return issue_.message;
+    return issue_.message.substr(0, issue_.message.rfind(". Hint: ")) + ". Hint: " + issue_.caller_hint;
+  }
 
  private:
   Issue issue_;
@@ -24,10 +29,11 @@ class Error : public std::exception {
 
 // The operation is put before the message of a failure.
 [[noreturn, gnu::cold, gnu::noinline]] inline void throw_issue(std::string_view operation, const Issue& issue) {
-  throw Error(issue.code, std::string(operation) + ": " + issue.message);
+  throw Error(Issue{issue.code, std::string(operation) + ": " + issue.message, issue.caller_hint});
 }
 inline void throw_if_failed(std::string_view operation, const Status& status) {
-  if (!status.ok()) [[unlikely]] throw_issue(operation, status.issue());
+  if (!status.ok()) [[unlikely]]
+    throw_issue(operation, status.issue());
 }
 
 }  // namespace dlbridge

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "dlbridge/atomic.h"
+#include "dlbridge/dims.h"
 #include "dlbridge/errors.h"
 #include "dlbridge/layout.h"
 #include "dlbridge/tensor.h"
@@ -27,8 +28,8 @@ inline Atomic<std::int64_t>& live_copies() noexcept {
 
 namespace detail {
 [[gnu::cold]] inline Status out_of_host_memory(std::uint64_t bytes) {
-  return {ErrorCode::kOutOfMemory, "no " + std::to_string(bytes) + " bytes of host memory can be had for the copy. "
-                                   "Free memory first, or copy a part of the array"};
+  return {ErrorCode::kOutOfMemory, std::to_string(bytes) + " bytes of host memory are not available for the copy. "
+                                                           "Free memory first, or copy a part of the array"};
 }
 
 inline void free_host_block(void* block) noexcept {
@@ -55,9 +56,11 @@ inline Status allocate_host_block(std::int64_t bytes, void*& block) {
 inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int64_t* shape, std::uint64_t flags,
                              Tensor& out, std::int64_t& bytes) {
   if (find_dtype(dtype) == nullptr) [[unlikely]]
-    return refused("dtype " + dtype_name(dtype) + " is not one that dlbridge knows, so no memory can be laid out for "
+    return refused("dtype " + dtype_name(dtype) +
+                   " is not one that dlbridge knows, so no memory can be laid out for "
                    "it. Use a dtype of the table");
-  if (ndim < 0 || ndim > kMaxDims) [[unlikely]] return bad_ndim(ndim);
+  if (ndim < 0 || ndim > kMaxDims) [[unlikely]]
+    return bad_ndim(ndim);
   out = Tensor{};
   out.reserve_dims(ndim);
   out.set_dtype(*find_dtype(dtype));
@@ -65,7 +68,8 @@ inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int
   std::int64_t dense = 1;
   bool empty = false;
   for (std::int32_t i = 0; i < ndim; ++i) {
-    if (shape[i] < 0) [[unlikely]] return bad_extent(i, shape[i]);
+    if (shape[i] < 0) [[unlikely]]
+      return bad_extent(i, shape[i]);
     if (shape[i] == 0) empty = true;
     else if (__builtin_mul_overflow(dense, shape[i], &dense)) [[unlikely]] return size_overflow();
     out.dl.shape[i] = shape[i];
@@ -73,7 +77,8 @@ inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int
   // The widest of bits and padded bytes: nbytes() multiplies by the bits.
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const std::int64_t bits = is_subbyte(dtype) ? 8 : dtype.bits * dtype.lanes;
-  if (dense > kMax / bits - 512) [[unlikely]] return size_overflow();
+  if (dense > kMax / bits - 512) [[unlikely]]
+    return size_overflow();
   fill_c_strides(out.dl);
   out.size = empty ? 0 : dense;
   bytes = out.nbytes();
@@ -112,7 +117,7 @@ inline void plan_gather(const DLTensor& t, std::int64_t itemsize, GatherPlan& pl
   for (std::int32_t i = 0; i < t.ndim; ++i) {
     if (t.shape[i] == 1) continue;
     const std::int64_t stride = t.strides[i] * itemsize;
-    if (n > 0 && plan.stride_bytes[n - 1] == stride * t.shape[i]) {
+    if (n > 0 && continues(plan.stride_bytes[n - 1], stride, t.shape[i])) {
       plan.shape[n - 1] *= t.shape[i];
       plan.stride_bytes[n - 1] = stride;
     } else {
@@ -162,8 +167,7 @@ inline void gather_transposed(std::byte* to, std::int64_t to_row_stride, const s
 // Calls body(destination, source) for every index of the plan's axes but `skip_a` and `skip_b`.
 template <class Body>
 inline void for_each_outer(const GatherPlan& plan, std::int32_t skip_a, std::int32_t skip_b,
-                           const std::int64_t* to_strides, std::byte* to, const std::byte* from,
-                           Body body) noexcept {
+                           const std::int64_t* to_strides, std::byte* to, const std::byte* from, Body body) noexcept {
   std::int32_t axes[kMaxDims];
   std::int32_t n = 0;
   for (std::int32_t i = 0; i < plan.ndim; ++i)
@@ -221,7 +225,8 @@ inline void run_gather(const GatherPlan& plan, std::byte* to, const std::byte* f
 }
 
 [[gnu::cold]] inline Status packed_is_strided(DLDataType dtype) {
-  return refused("dtype " + dtype_name(dtype) + " is packed, several elements a byte, and the array is not contiguous; "
+  return refused("dtype " + dtype_name(dtype) +
+                 " is packed, several elements per byte, and the array is not contiguous; "
                  "its elements cannot be gathered bytewise. Make it contiguous with the producer's own copy first");
 }
 }  // namespace detail
@@ -260,8 +265,8 @@ inline Status dense_host_copy(const Tensor& source, Tensor& out) {
   const bool contiguous = is_c_contiguous(source.dl);
   if (is_subbyte(source.dl.dtype) && !source.padded() && !contiguous) [[unlikely]]
     return detail::packed_is_strided(source.dl.dtype);
-  DLBRIDGE_TRY(allocate_host(source.dl.dtype, source.dl.ndim, source.dl.shape, out,
-                             kFlagCopied | (source.flags & kFlagPadded)));
+  DLBRIDGE_TRY(
+      allocate_host(source.dl.dtype, source.dl.ndim, source.dl.shape, out, kFlagCopied | (source.flags & kFlagPadded)));
   if (source.size == 0) return {};
   const std::byte* from = static_cast<const std::byte*>(source.dl.data) + source.dl.byte_offset;
   if (contiguous) {

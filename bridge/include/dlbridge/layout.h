@@ -33,6 +33,22 @@ inline bool is_f_contiguous(const DLTensor& t) noexcept {
   return true;
 }
 
+// True where the elements fill one block without gaps or overlap, in any order of axes: a transposed array. One copy
+// of the block then is a copy of the tensor, strides kept.
+inline bool is_permuted_dense(const DLTensor& t) noexcept {
+  std::int64_t expected = 1;
+  bool used[kMaxDims] = {};
+  for (std::int32_t round = 0; round < t.ndim; ++round) {
+    std::int32_t next = -1;
+    for (std::int32_t i = 0; i < t.ndim && next < 0; ++i)
+      if (!used[i] && (t.shape[i] == 1 || t.strides[i] == expected)) next = i;
+    if (next < 0) return false;
+    used[next] = true;
+    expected *= t.shape[next];
+  }
+  return true;
+}
+
 inline bool has_negative_stride(const DLTensor& t) noexcept {
   for (std::int32_t i = 0; i < t.ndim; ++i)
     if (t.shape[i] > 1 && t.strides[i] < 0) return !has_zero_extent(t);

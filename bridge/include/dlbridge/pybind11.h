@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -20,20 +21,56 @@
 
 namespace dlbridge {
 
+namespace detail {
+// What dlbridge.convert() knows by name, and what a signature says of the result; empty: no type of one name.
+struct KnownFramework {
+  std::string_view name, type;
+};
+// clang-format off
+inline constexpr KnownFramework kKnownFrameworks[] = {
+    {"numpy", "numpy.ndarray"}, {"torch", "torch.Tensor"}, {"cupy", "cupy.ndarray"}, {"jax", "jax.Array"},
+    {"tensorflow", "tensorflow.Tensor"}, {"numba", ""}, {"cudf", ""}, {"paddle", "paddle.Tensor"},
+    {"tvm_ffi", "tvm_ffi.Tensor"}, {"pyarrow", ""}, {"onnxruntime", ""}, {"dpnp", "dpnp.ndarray"},
+    {"mlx", "mlx.core.array"}, {"openvino", "openvino.Tensor"}, {"nd", "dlbridge.nd.ndarray"}, {"buffer", "memoryview"},
+    {"xarray", ""}, {"pandas", ""}, {"np", "numpy.ndarray"}, {"pytorch", "torch.Tensor"}, {"tf", "tensorflow.Tensor"},
+    {"jnp", "jax.Array"}, {"jax.numpy", "jax.Array"}, {"jax.dlpack", "jax.Array"}, {"numba.cuda", ""}, {"arrow", ""},
+    {"ort", ""}, {"mlx.core", "mlx.core.array"}, {"memoryview", "memoryview"}, {"builtins", "memoryview"},
+    {"dlbridge.nd", "dlbridge.nd.ndarray"},
+};
+// clang-format on
+// Its row, or std::size(kKnownFrameworks): with UBSan, GCC 12 compares no addresses in constant expressions.
+consteval std::size_t find_framework(std::string_view name) {
+  std::size_t row = 0;
+  while (row < std::size(kKnownFrameworks) && kKnownFrameworks[row].name != name) ++row;
+  return row;
+}
+}  // namespace detail
+
 // A framework that dlbridge.convert() knows, as a template argument: "numpy", "torch", "jax", "cupy", ….
 template <std::size_t N>
 struct framework_name {
   char text[N];
-  consteval framework_name(const char (&name)[N]) {  // NOLINT(google-explicit-constructor)
+  bool other = false;
+  consteval framework_name(const char (&name)[N])  // NOLINT(google-explicit-constructor)
+      : framework_name(name, false) {}
+  consteval framework_name(const char (&name)[N], bool is_other) : other(is_other) {
     for (std::size_t i = 0; i < N; ++i) text[i] = name[i];
   }
   constexpr std::string_view view() const noexcept { return {text, N - 1}; }
 };
+// A module that convert() does not know by name, and that has the Array API's from_dlpack().
+template <std::size_t N>
+consteval framework_name<N> other_module(const char (&name)[N]) {
+  return framework_name<N>(name, true);
+}
 
 // A result that Python gets as an array of the framework. It shares the memory; what the framework cannot take as it
 // is (read-only memory into PyTorch, …) is copied, as convert() does.
 template <framework_name Framework>
 struct As {
+  static_assert(Framework.other || detail::find_framework(Framework.view()) < std::size(detail::kKnownFrameworks),
+                "as<\"...\">: dlbridge.convert() knows no framework of this name. A module of another name that has "
+                "from_dlpack(): as<dlbridge::other_module(\"...\")>(tensor)");
   Tensor tensor;
 };
 template <framework_name Framework>
@@ -44,20 +81,18 @@ As<Framework> as(Tensor&& tensor) noexcept {
 namespace detail {
 
 template <class A>
-inline constexpr ConstText kArgumentText = signature_text(A::kRequirement, A::kHasExtents);
+inline constexpr ConstText kArgumentText = signature_text(A::kRequirement);
 
-struct KnownResult {
-  std::string_view framework, type;
-};
-inline constexpr KnownResult kKnownResults[] = {
-    {"numpy", "numpy.ndarray"}, {"torch", "torch.Tensor"}, {"jax", "jax.Array"},
-    {"cupy", "cupy.ndarray"},   {"tensorflow", "tensorflow.Tensor"},
-};
 consteval ConstText result_text(std::string_view framework) {
+  const std::size_t row = find_framework(framework);
   ConstText out;
-  for (const KnownResult& known : kKnownResults)
-    if (known.framework == framework) framework = known.type;
-  out.add(framework);
+  if (row < std::size(kKnownFrameworks) && !kKnownFrameworks[row].type.empty()) {
+    out.add(kKnownFrameworks[row].type);
+  } else {
+    out.add("typing.Annotated[typing.Any, \"array of ");
+    out.add(framework);
+    out.add("\"]");
+  }
   return out;
 }
 template <framework_name Framework>
@@ -92,23 +127,37 @@ struct type_caster<dlbridge::Arg<T, Constraints...>> {
   using Arg = dlbridge::Arg<T, Constraints...>;
   static constexpr auto name = dlbridge::detail::descr_of<dlbridge::detail::kArgumentText<Arg>>();
 
-  type_caster() = default;
+  type_caster() noexcept : value_(nullptr) {}
   type_caster(type_caster&&) = default;
   type_caster& operator=(type_caster&&) = default;
   ~type_caster() { value_.holder_.reset_with_gil(); }  // pybind11 destroys casters with the GIL held
 
-  bool load(handle source, bool convert) { return load(source, convert, {}); }
-  // `place`: what messages are to name.
+  bool load(handle source, bool convert) {
+    const dlbridge::detail::Place place = dlbridge::detail::current_place(convert);
+    if (PyCapsule_CheckExact(source.ptr()) && !fits(source, convert, place)) return false;
+    return load(source, convert, place);
+  }
+  // For whoever asks fits() before where `source` is a capsule, which is good for one reading. `place`: what messages
+  // are to name.
   bool load(handle source, bool convert, const dlbridge::detail::Place& place) {
-    // A capsule is good for one reading: not while overloads are only tried.
-    if (!convert && PyCapsule_CheckExact(source.ptr())) [[unlikely]] return false;
     return value_.load(source.ptr(), convert, place);
+  }
+  bool fits(handle capsule, bool convert, const dlbridge::detail::Place& place) {
+    return Arg::fits(capsule.ptr(), convert, place);
+  }
+
+  template <class U>
+  static handle cast(U&&, return_value_policy, handle) {
+    static_assert(!sizeof(U*),
+                  "an Arg cannot be a result. Return a tensor of the same memory, a.tensor(), or an array of a "
+                  "framework, as<\"numpy\">(a.tensor())");
+    return {};
   }
 
   template <class U>
   using cast_op_type = movable_cast_op_type<U>;
-  operator Arg&() noexcept { return value_; }              // NOLINT(google-explicit-constructor)
-  operator Arg*() noexcept { return &value_; }             // NOLINT(google-explicit-constructor)
+  operator Arg&() noexcept { return value_; }                 // NOLINT(google-explicit-constructor)
+  operator Arg*() noexcept { return &value_; }                // NOLINT(google-explicit-constructor)
   operator Arg&&() && noexcept { return std::move(value_); }  // NOLINT(google-explicit-constructor)
 
  private:
@@ -117,19 +166,22 @@ struct type_caster<dlbridge::Arg<T, Constraints...>> {
 
 template <>
 struct type_caster<dlbridge::stream_arg> {
-  PYBIND11_TYPE_CASTER(dlbridge::stream_arg, const_name("Stream | None"));
+  PYBIND11_TYPE_CASTER(dlbridge::stream_arg, const_name("typing.Annotated[typing.Any, \"CUDA stream\"] | None"));
 
-  bool load(handle source, bool convert) {
+  bool load(handle source, bool convert) { return load(source, convert, dlbridge::detail::current_place(convert)); }
+  bool load(handle source, bool, const dlbridge::detail::Place& place) {
     std::intptr_t handle = 0;
-    if (dlbridge::detail::api().parse_stream(source.ptr(), &handle) != 0) {
-      if (convert) throw error_already_set();
-      dlbridge::detail::clear_refusal();
-      return false;
+    if (dlbridge::detail::api().parse_stream(source.ptr(), &handle) != 0) [[unlikely]] {
+      dlbridge::detail::Unreadable error;
+      if (error.is_refusal() && (place.first_pass || dlbridge::detail::another_follows(place, error.text())))
+        return false;
+      error.raise(place);
     }
-    if (handle == -1) {
-      if (!convert) return false;
-      throw value_error("stream: -1 says that no synchronisation is wanted, and names no stream to work on. Give None, "
-                        "a CUDA stream handle as int, or an object with __cuda_stream__");
+    if (handle == -1) {  // dlbridge 0.1 leaves that to the extension
+      if (place.first_pass) return false;
+      throw value_error(place.prefix() +
+                        "stream -1 names no stream to work on. Give None, a CUDA stream handle as int, "
+                        "or an object with __cuda_stream__");
     }
     value = dlbridge::stream_ref::from_handle(static_cast<dlbridge::StreamHandle>(handle));
     return true;
@@ -139,12 +191,14 @@ struct type_caster<dlbridge::stream_arg> {
 // As an argument: any array on any device, which the tensor keeps alive. As a result: a dlbridge.Tensor.
 template <>
 struct type_caster<dlbridge::Tensor> {
-  static constexpr auto name = const_name("Tensor");
+  using Any = dlbridge::Arg<const void, dlbridge::any_device>;
+  static constexpr auto name = io_name("typing.Annotated[typing.Any, \"Tensor\"]", "dlbridge.Tensor");
 
-  bool load(handle source, bool convert) {
-    make_caster<dlbridge::Arg<const void, dlbridge::any_device>> any;
-    if (!any.load(source, convert)) return false;
-    value_ = static_cast<dlbridge::Arg<const void, dlbridge::any_device>&>(any).tensor();
+  bool load(handle source, bool convert) { return load(source, convert, dlbridge::detail::current_place(convert)); }
+  bool load(handle source, bool convert, const dlbridge::detail::Place& place) {
+    make_caster<Any> any;
+    if (!any.load(source, convert, place)) return false;
+    value_ = static_cast<Any&>(any).tensor();
     return true;
   }
   static handle cast(dlbridge::Tensor&& tensor, return_value_policy, handle) {
@@ -152,6 +206,13 @@ struct type_caster<dlbridge::Tensor> {
   }
   static handle cast(dlbridge::Tensor& tensor, return_value_policy, handle) {
     return dlbridge::detail::to_python(tensor.share());
+  }
+  template <class Never = void>
+  static handle cast(const dlbridge::Tensor&, return_value_policy, handle) {
+    static_assert(!sizeof(Never*),
+                  "a const Tensor cannot be a result, as a share of the owner changes the tensor. Return it "
+                  "by value, tensor.share(), or by a reference that is not const");
+    return {};
   }
 
   template <class U>
@@ -162,6 +223,23 @@ struct type_caster<dlbridge::Tensor> {
 
  private:
   dlbridge::Tensor value_;
+};
+
+// Neither an argument nor a result; pybind11 would take it for a class that is to be defined.
+template <class T, int Rank, class Layout, class Device>
+struct type_caster<dlbridge::TensorView<T, Rank, Layout, Device>> {
+  static_assert(!sizeof(T*), "a TensorView owns nothing: as a result its memory would be gone, and as an argument "
+                             "nobody would keep it. Return a dlbridge::Tensor, and take a dlbridge::Arg");
+  using View = dlbridge::TensorView<T, Rank, Layout, Device>;
+  static constexpr auto name = const_name("TensorView");
+  template <class U>
+  using cast_op_type = View;
+  bool load(handle, bool) { return false; }
+  template <class U>
+  static handle cast(U&&, return_value_policy, handle) {
+    return {};
+  }
+  operator View();
 };
 
 template <dlbridge::framework_name Framework>

@@ -44,6 +44,16 @@ enum class stride_rule : std::uint8_t {
   pitched,       // dense but for the outermost stride, which may be larger: a picture with padded rows
   c_contig,
   f_contig,
+  dense,  // no gaps and no overlap, the axes in any order
+};
+
+// Extents that are asked for, each one a number or dyn; none: any. In static storage.
+struct ExtentList {
+  const std::int64_t* values = nullptr;
+  std::int32_t count = 0;
+
+  constexpr explicit operator bool() const noexcept { return count > 0; }
+  constexpr std::int64_t operator[](std::int32_t i) const noexcept { return values[i]; }
 };
 
 struct Requirement {
@@ -51,13 +61,70 @@ struct Requirement {
   DeviceSet devices = kAnyDevice;
   std::int32_t min_rank = 0;
   std::int32_t max_rank = kMaxDims;
-  const std::int64_t* extents = nullptr;  // max_rank of them, each one a number or dyn; null: any. Static storage
+  ExtentList extents;  // as many as there are axes
   stride_rule strides = stride_rule::any;
   bool writable = false;
-  bool distinct = false;       // no element is reached by two indices: what a writer needs
-  std::uint32_t alignment = 0;  // bytes; 0: none
+  bool distinct = false;         // no element is reached by two indices: what a writer needs
+  std::uint32_t alignment = 0;   // bytes; 0: none
   bool element_aligned = false;  // what loads and stores of the element type need
 };
+
+// Why nothing can meet two requirements.
+enum class Conflict : std::uint8_t { kNone, kDType, kRank, kExtents, kDevice, kLayout };
+
+// What meets both `a` and `b`.
+struct Intersection {
+  Requirement both;
+  Conflict conflict = Conflict::kNone;
+};
+namespace detail {
+// Each rule up to c_contig holds what the ones before it hold.
+constexpr bool add_strides(Requirement& to, stride_rule rule) noexcept {
+  if (to.strides == stride_rule::dense || rule == stride_rule::dense) {
+    const stride_rule other = to.strides == stride_rule::dense ? rule : to.strides;
+    to.strides = other <= stride_rule::positive  ? stride_rule::dense
+                 : other == stride_rule::pitched ? stride_rule::c_contig
+                                                 : other;
+    return true;
+  }
+  const auto fortran = [](stride_rule a, stride_rule b) {
+    return a == stride_rule::f_contig && (b == stride_rule::c_contig || b == stride_rule::pitched);
+  };
+  if (fortran(to.strides, rule) || fortran(rule, to.strides)) return false;
+  if (rule > to.strides) to.strides = rule;
+  return true;
+}
+constexpr bool add_extents(Requirement& to, const ExtentList& extents) noexcept {
+  if (!extents) return true;
+  if (!to.extents) return to.extents = extents, true;
+  bool first = true, second = true;  // this one says all that the other one does
+  for (std::int32_t i = 0; i < extents.count && i < to.extents.count; ++i) {
+    first = first && (extents[i] == dyn || extents[i] == to.extents[i]);
+    second = second && (to.extents[i] == dyn || extents[i] == to.extents[i]);
+  }
+  if (!first) to.extents = extents;
+  return first || second;
+}
+}  // namespace detail
+constexpr Intersection intersect(const Requirement& a, const Requirement& b) noexcept {
+  Intersection out{a};
+  Requirement& r = out.both;
+  r.dtypes &= b.dtypes;
+  r.devices &= b.devices;
+  if (b.min_rank > r.min_rank) r.min_rank = b.min_rank;
+  if (b.max_rank < r.max_rank) r.max_rank = b.max_rank;
+  r.writable |= b.writable;
+  r.distinct |= b.distinct;
+  r.element_aligned |= b.element_aligned;
+  if (b.alignment > r.alignment) r.alignment = b.alignment;
+  if (r.dtypes == 0) out.conflict = Conflict::kDType;
+  else if (r.devices == 0) out.conflict = Conflict::kDevice;
+  else if (r.min_rank > r.max_rank) out.conflict = Conflict::kRank;
+  else if (!detail::add_extents(r, b.extents)) out.conflict = Conflict::kExtents;
+  else if (r.extents && (r.min_rank != r.max_rank || r.extents.count != r.max_rank)) out.conflict = Conflict::kRank;
+  else if (!detail::add_strides(r, b.strides)) out.conflict = Conflict::kLayout;
+  return out;
+}
 
 enum class Violation : std::uint8_t {
   kNone,
@@ -85,7 +152,8 @@ inline bool is_pitched(const DLTensor& t) noexcept {
 // True where two different indices may reach one element: a zero stride, or axes that run into one another. Sound for
 // every layout that a framework makes by slicing, transposing and broadcasting; other interleavings count as overlap.
 inline bool may_overlap(const DLTensor& t) noexcept {
-  if (is_c_contiguous(t)) [[likely]] return false;
+  if (is_c_contiguous(t)) [[likely]]
+    return false;
   std::int64_t reach = 0;  // elements between the first and the last one of the axes taken so far
   std::uint64_t taken = 0;
   for (std::int32_t round = 0; round < t.ndim; ++round) {
@@ -104,6 +172,12 @@ inline bool may_overlap(const DLTensor& t) noexcept {
   return false;
 }
 
+inline bool is_dense(const DLTensor& t) noexcept {
+  std::int64_t size = 1;
+  for (std::int32_t i = 0; i < t.ndim; ++i) size *= t.shape[i];
+  return size == 0 || (!has_negative_stride(t) && !may_overlap(t) && element_span(t).high == size);
+}
+
 inline bool strides_follow(const DLTensor& t, stride_rule rule) noexcept {
   switch (rule) {
     case stride_rule::any: return true;
@@ -112,6 +186,7 @@ inline bool strides_follow(const DLTensor& t, stride_rule rule) noexcept {
     case stride_rule::pitched: return is_pitched(t);
     case stride_rule::c_contig: return is_c_contiguous(t);
     case stride_rule::f_contig: return is_f_contiguous(t);
+    case stride_rule::dense: return is_dense(t);
   }
   return false;
 }
@@ -125,8 +200,8 @@ inline bool address_is_multiple(const Tensor& t, std::uint64_t alignment) noexce
 [[gnu::always_inline]] inline Violation find_violation(const Tensor& t, const Requirement& r) noexcept {
   if (r.dtypes != kAnyDType && (r.dtypes >> static_cast<unsigned>(t.dtype().id) & 1) == 0) return Violation::kDType;
   if (t.dl.ndim < r.min_rank || t.dl.ndim > r.max_rank) return Violation::kRank;
-  if (r.extents != nullptr)
-    for (std::int32_t i = 0; i < r.max_rank; ++i)
+  if (r.extents)
+    for (std::int32_t i = 0; i < r.extents.count; ++i)
       if (r.extents[i] != dyn && r.extents[i] != t.dl.shape[i]) return Violation::kExtent;
   if (r.devices != kAnyDevice && (r.devices >> static_cast<unsigned>(t.dl.device.device_type) & 1) == 0)
     return Violation::kDevice;
@@ -190,6 +265,7 @@ constexpr std::string_view stride_rule_text(stride_rule rule) noexcept {
     case stride_rule::pitched: return "dense but for a larger outermost stride";
     case stride_rule::c_contig: return "C-contiguous";
     case stride_rule::f_contig: return "Fortran-contiguous";
+    case stride_rule::dense: return "dense, the axes in any order";
   }
   return {};
 }
@@ -199,10 +275,10 @@ constexpr std::string_view stride_rule_text(stride_rule rule) noexcept {
   switch (v) {
     case Violation::kDType: return "dtype " + dtypes_text(r.dtypes);
     case Violation::kRank:
-      if (r.extents != nullptr) return "shape " + tuple_text(r.extents, r.max_rank);
+      if (r.extents) return "shape " + tuple_text(r.extents.values, r.extents.count);
       if (r.min_rank == r.max_rank) return "rank " + std::to_string(r.max_rank);
       return "rank " + std::to_string(r.min_rank) + " to " + std::to_string(r.max_rank);
-    case Violation::kExtent: return "shape " + tuple_text(r.extents, r.max_rank);
+    case Violation::kExtent: return "shape " + tuple_text(r.extents.values, r.extents.count);
     case Violation::kDevice: return "device " + devices_text(r.devices);
     case Violation::kReadOnly: return "writable memory";
     case Violation::kStrides: return std::string(stride_rule_text(r.strides));
@@ -221,8 +297,7 @@ constexpr std::string_view stride_rule_text(stride_rule rule) noexcept {
     case Violation::kDType: return "cast with the producer's own function first; dlbridge never converts elements";
     case Violation::kRank:
     case Violation::kExtent: return "reshape, slice or expand in the producer first; dlbridge never changes a shape";
-    case Violation::kDevice:
-      return "copy it there first, to_device(tensor, device), from " + device_name(t.dl.device);
+    case Violation::kDevice: return "copy it there first, to_device(tensor, device), from " + device_name(t.dl.device);
     case Violation::kReadOnly: return "ask for const elements, or allow a copy with {.copy = copy::if_needed}";
     case Violation::kStrides:
     case Violation::kOverlap:
@@ -230,6 +305,26 @@ constexpr std::string_view stride_rule_text(stride_rule rule) noexcept {
     case Violation::kNone: break;
   }
   return {};
+}
+
+// What the caller of a function can do whose body, in C++, wants `r` of his array x.
+[[gnu::cold]] inline std::string caller_hint_text(Violation v, const Requirement& r) {
+  std::string hint;
+  switch (v) {
+    case Violation::kDType: return "cast it before the call: x.astype(...), in PyTorch x.to(...)";
+    case Violation::kRank:
+    case Violation::kExtent: return "reshape, slice or expand it before the call";
+    case Violation::kDevice: hint = "copy it there before the call: dlbridge.asdlpack(x, device=...)"; break;
+    case Violation::kReadOnly: return "pass a copy, numpy.array(x), in which you then find what was written";
+    case Violation::kOverlap: return "pass a dense copy, numpy.array(x), in which you then find what was written";
+    case Violation::kStrides:
+      hint = r.strides == stride_rule::f_contig ? "pass a copy in Fortran order: numpy.asfortranarray(x)"
+                                                : "pass a dense copy: dlbridge.asdlpack(x, copy=True)";
+      break;
+    case Violation::kAlignment: hint = "pass an aligned copy: dlbridge.asdlpack(x, copy=True)"; break;
+    case Violation::kNone: return hint;
+  }
+  return r.writable ? hint + ". It is written to, so copy it back after the call" : hint;
 }
 
 constexpr ErrorCode code_of(Violation v) noexcept {
@@ -242,11 +337,13 @@ constexpr ErrorCode code_of(Violation v) noexcept {
 // `v` is what find_violation() said of the two.
 [[gnu::cold, gnu::noinline]] inline Issue explain(Violation v, const Tensor& t, const Requirement& r,
                                                   std::string_view source = {}) {
-  return {code_of(v), "expected " + expected_text(v, t, r) + ", got " +
-                          (v == Violation::kAlignment
-                               ? "the address " + std::to_string(reinterpret_cast<std::uintptr_t>(t.dl.data)) + " of "
-                               : std::string()) +
-                          describe(t, source) + ". Hint: " + hint_text(v, t)};
+  return {code_of(v),
+          "expected " + expected_text(v, t, r) + ", got " +
+              (v == Violation::kAlignment
+                   ? "the address " + std::to_string(reinterpret_cast<std::uintptr_t>(t.dl.data)) + " of "
+                   : std::string()) +
+              describe(t, source) + ". Hint: " + hint_text(v, t),
+          caller_hint_text(v, r)};
 }
 
 }  // namespace dlbridge

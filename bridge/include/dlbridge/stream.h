@@ -27,14 +27,15 @@ struct Ordering {
     return {Kind::kOnStream, s == 0 ? kLegacyStream : s};  // CUDA's own null stream is the legacy default stream
   }
   static constexpr Ordering at_event(std::uintptr_t event) noexcept { return {Kind::kAtEvent, event}; }
-  // `cell` holds 0 while the memory is ready; it changes under the lock that guards the tensors (in Python the GIL), and
-  // may be read without: a stream that is noted there already waits for the one before.
+  // `cell` holds 0 while the memory is ready; it changes under the lock that guards the tensors (in Python the GIL),
+  // and may be read without: a stream that is noted there already waits for the one before.
   static Ordering on_stream_of(const Atomic<StreamHandle>* cell) noexcept {
     return {Kind::kTracked, reinterpret_cast<std::uintptr_t>(cell)};
   }
   // What a tracked token says at this moment; any other token is itself.
   Ordering settled() const noexcept {
-    if (kind != Kind::kTracked) [[likely]] return *this;
+    if (kind != Kind::kTracked) [[likely]]
+      return *this;
     const StreamHandle stream = reinterpret_cast<const Atomic<StreamHandle>*>(handle)->load();
     return stream == 0 ? ready() : on_stream(stream);
   }

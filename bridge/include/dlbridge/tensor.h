@@ -47,7 +47,8 @@ class Tensor {
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
   ~Tensor() {
-    if (heap_dims_ != nullptr) [[unlikely]] delete[] heap_dims_;
+    if (heap_dims_ != nullptr) [[unlikely]]
+      delete[] heap_dims_;
   }
 
   // The rest of the SDK's face, defined in managed.h (first four) and tensor_view.h.
@@ -64,11 +65,14 @@ class Tensor {
   Tensor share();
 
   // A typed view, checked here once and never again; the tensor must outlive it. Throws Error with what was expected,
-  // what was got and a hint. A const tensor gives views of const elements only.
+  // what was got and a hint. A const tensor gives views of const elements only. A temporary gives none: its memory is
+  // gone at the end of the statement. Keep the tensor in a variable.
   template <class T, int Rank, class Layout = any_layout, class Device = on_host>
-  TensorView<T, Rank, Layout, Device> view();
+  TensorView<T, Rank, Layout, Device> view() &;
   template <class T, int Rank, class Layout = any_layout, class Device = on_host>
-  TensorView<T, Rank, Layout, Device> view() const;
+  TensorView<T, Rank, Layout, Device> view() const&;
+  template <class T, int Rank, class Layout = any_layout, class Device = on_host>
+  void view() const&& = delete;
 
   // Makes room for `ndim` extents and strides and points dl.shape and dl.strides at it. Throws std::bad_alloc.
   void reserve_dims(std::int32_t ndim) {
@@ -94,7 +98,10 @@ class Tensor {
   std::int64_t itemsize() const noexcept { return dtype_->itemsize; }
   // Bytes the elements occupy when stored densely: packed sub-byte types share bytes, padded ones do not.
   std::int64_t nbytes() const noexcept {
-    if (is_subbyte(dl.dtype) && !padded()) return (size * dl.dtype.bits * dl.dtype.lanes + 7) / 8;
+    if (is_subbyte(dl.dtype) && !padded()) {
+      const std::int64_t bits = dl.dtype.bits * dl.dtype.lanes;  // below 8: nothing here leaves 63 bits
+      return size / 8 * bits + (size % 8 * bits + 7) / 8;
+    }
     return size * itemsize();
   }
 
@@ -125,8 +132,8 @@ class Tensor {
     other.size = 1;
   }
 
-  const DTypeInfo* dtype_;  // the row of dl.dtype: the hot path asks it for the itemsize
-  std::int64_t* heap_dims_ = nullptr;  // owned
+  const DTypeInfo* dtype_;                     // the row of dl.dtype: the hot path asks it for the itemsize
+  std::int64_t* heap_dims_ = nullptr;          // owned
   std::int64_t inline_dims_[2 * kInlineDims];  // extents, then strides; left uninitialised on purpose
 };
 

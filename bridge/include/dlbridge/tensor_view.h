@@ -47,6 +47,18 @@ struct ViewDims<dyn> {
   DLBRIDGE_HOST_DEVICE constexpr std::int32_t rank() const noexcept { return ndim; }
 };
 
+// The extents or strides of a view that is about to go.
+template <int Rank>
+auto kept_dims(const std::int64_t* dims, std::size_t count) noexcept {
+  if constexpr (Rank == dyn) {
+    return std::span<const std::int64_t>(dims, count);  // the tensor's
+  } else {
+    std::array<std::int64_t, static_cast<std::size_t>(Rank)> kept{};
+    for (std::size_t i = 0; i < count; ++i) kept[i] = dims[i];
+    return kept;
+  }
+}
+
 template <class Layout, class To>
 inline constexpr bool kLayoutWidens = std::is_same_v<Layout, To> || std::is_same_v<To, any_layout>;
 template <class Device, class To>
@@ -78,20 +90,24 @@ class TensorView {
   // From a view that promises as much or more.
   template <class U, class L, class D>
     requires(std::is_same_v<U, std::remove_const_t<T>> || std::is_same_v<U, T>) && detail::kLayoutWidens<L, Layout> &&
-            detail::kDeviceWidens<D, Device>
+                detail::kDeviceWidens<D, Device>
   TensorView(const TensorView<U, Rank, L, D>& other) noexcept  // NOLINT(google-explicit-constructor)
       : data_(other.data()), dims_(other.dims()), device_(other.device()), ready_(other.ready()) {}
 
   // For whoever has checked already: `t` meets kRequirement.
   static TensorView unchecked(const Tensor& t) noexcept { return TensorView(t, 0); }
+  static TensorView unchecked(const Tensor&&) = delete;
 
   DLBRIDGE_HOST_DEVICE T* data() const noexcept { return data_; }
   DLBRIDGE_HOST_DEVICE constexpr std::int32_t rank() const noexcept { return dims_.rank(); }
   DLBRIDGE_HOST_DEVICE std::int64_t extent(std::int32_t axis) const noexcept { return dims_.extents[axis]; }
   // In elements.
   DLBRIDGE_HOST_DEVICE std::int64_t stride(std::int32_t axis) const noexcept { return dims_.stride_elems[axis]; }
-  std::span<const std::int64_t> extents() const noexcept { return {dims_.extents, count()}; }
-  std::span<const std::int64_t> strides() const noexcept { return {dims_.stride_elems, count()}; }
+  std::span<const std::int64_t> extents() const& noexcept { return {dims_.extents, count()}; }
+  std::span<const std::int64_t> strides() const& noexcept { return {dims_.stride_elems, count()}; }
+  // Of a view that is a temporary: by value, for with a fixed rank they lie in the view.
+  auto extents() const&& noexcept { return detail::kept_dims<Rank>(dims_.extents, count()); }
+  auto strides() const&& noexcept { return detail::kept_dims<Rank>(dims_.stride_elems, count()); }
   DLBRIDGE_HOST_DEVICE std::int64_t size() const noexcept {
     std::int64_t n = 1;
     for (std::int32_t i = 0; i < rank(); ++i) n *= dims_.extents[i];
@@ -100,7 +116,8 @@ class TensorView {
   DLBRIDGE_HOST_DEVICE bool empty() const noexcept { return size() == 0; }
   DLDevice device() const noexcept { return device_; }
   Ordering ready() const noexcept { return ready_; }
-  const detail::ViewDims<Rank>& dims() const noexcept { return dims_; }
+  const detail::ViewDims<Rank>& dims() const& noexcept { return dims_; }
+  detail::ViewDims<Rank> dims() const&& noexcept { return dims_; }
 
   // The element at an index, not checked. From host code for host memory only; in a translation unit of nvcc for any,
   // since kernels are meant.
@@ -165,7 +182,8 @@ class TensorView {
 
   static const Tensor& checked(const Tensor& t) {
     const Violation v = find_violation(t, kRequirement);
-    if (v != Violation::kNone) [[unlikely]] throw_issue("view", explain(v, t, kRequirement));
+    if (v != Violation::kNone) [[unlikely]]
+      throw_issue("view", explain(v, t, kRequirement));
     return t;
   }
 
@@ -191,7 +209,7 @@ class TensorView {
     throw Error(ErrorCode::kMalformed, "at: expected an index within " +
                                            tuple_text(dims_.extents, static_cast<std::int32_t>(rank())) + ", got " +
                                            tuple_text(index, static_cast<std::int32_t>(n)) +
-                                           ". Hint: indices count from 0, one an axis");
+                                           ". Hint: indices count from 0, one per axis");
   }
 
   T* data_;
@@ -201,11 +219,11 @@ class TensorView {
 };
 
 template <class T, int Rank, class Layout, class Device>
-TensorView<T, Rank, Layout, Device> Tensor::view() {
+TensorView<T, Rank, Layout, Device> Tensor::view() & {
   return TensorView<T, Rank, Layout, Device>(*this);
 }
 template <class T, int Rank, class Layout, class Device>
-TensorView<T, Rank, Layout, Device> Tensor::view() const {
+TensorView<T, Rank, Layout, Device> Tensor::view() const& {
   static_assert(std::is_const_v<T>, "a const Tensor gives views of const elements only: view<const T, ...>()");
   return TensorView<T, Rank, Layout, Device>(*this);
 }

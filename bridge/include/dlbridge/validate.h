@@ -26,7 +26,7 @@ inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_strin
 }
 [[gnu::cold]] inline Status bad_byte_stride(std::int64_t axis, std::int64_t stride, std::int64_t itemsize) {
   return refused("the stride of " + axis_text(axis) + " is " + std::to_string(stride) +
-                 " bytes, no multiple of the itemsize " + std::to_string(itemsize) +
+                 " bytes, not a multiple of the itemsize " + std::to_string(itemsize) +
                  "; DLPack counts strides in elements. Copy to a dense array first");
 }
 [[gnu::cold]] inline Status size_overflow() {
@@ -43,21 +43,22 @@ inline std::string axis_text(std::int64_t axis) { return "axis " + std::to_strin
 }
 }  // namespace detail
 
-// Fills t's shape, strides (to elements) and size from what a producer gave; t.set_dtype() was called and t.dl.data is set.
-// `strides` may be null: row-major. Strides of axes with extent <= 1 are never used, so an odd one there is replaced,
-// not refused. Nothing of the producer's is modified. `Descriptor` is Tensor, or has its dl, size, itemsize() and
-// reserve_dims().
+// Fills t's shape, strides (to elements) and size from what a producer gave; t.set_dtype() was called and t.dl.data is
+// set. `strides` may be null: row-major. Strides of axes with extent <= 1 are never used, so an odd one there is
+// replaced, not refused. Nothing of the producer's is modified. `Descriptor` is Tensor, or has its dl, size, itemsize()
+// and reserve_dims().
 template <StrideUnit unit, class Descriptor>
 Status build_layout(Descriptor& t, std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides) {
-  if (ndim < 0 || ndim > kMaxDims) [[unlikely]] return detail::bad_ndim(ndim);
+  if (ndim < 0 || ndim > kMaxDims) [[unlikely]]
+    return detail::bad_ndim(ndim);
   t.reserve_dims(static_cast<std::int32_t>(ndim));
   const std::int64_t itemsize = t.itemsize();
   const int shift = std::countr_zero(static_cast<std::uint64_t>(itemsize));
   std::int64_t* const out_shape = t.dl.shape;
   std::int64_t* const out_strides = t.dl.strides;
   const std::int64_t most = INT64_MAX >> shift;  // elements that 63 bits of bytes hold
-  std::uint64_t dense = 1;  // product of the extents, zeros counted as one: the row-major stride
-  std::uint64_t reach = 0;  // elements between the lowest and the highest one touched
+  std::uint64_t dense = 1;                       // product of the extents, zeros counted as one: the row-major stride
+  std::uint64_t reach = 0;                       // elements between the lowest and the highest one touched
   bool empty = false, size_overflows = false, reach_overflows = false;
   for (std::int64_t i = ndim - 1; i >= 0; --i) {
     const std::int64_t extent = shape[i];
@@ -91,11 +92,13 @@ Status build_layout(Descriptor& t, std::int64_t ndim, const std::int64_t* shape,
       return detail::bad_extent(i, extent);
     } else {  // a stride that is never used; exporters multiply it by the itemsize all the same
       empty |= extent == 0;
-      if (stride > most || stride < -most) [[unlikely]] out_strides[i] = static_cast<std::int64_t>(dense);
+      if (stride > most || stride < -most) [[unlikely]]
+        out_strides[i] = static_cast<std::int64_t>(dense);
     }
   }
   const auto limit = static_cast<std::uint64_t>(most);
-  if (size_overflows || dense > limit) [[unlikely]] return detail::size_overflow();
+  if (size_overflows || dense > limit) [[unlikely]]
+    return detail::size_overflow();
   if (reach_overflows || reach >= limit) [[unlikely]] {
     if (!empty) return detail::reach_overflow();
     fill_c_strides(t.dl);
@@ -106,7 +109,8 @@ Status build_layout(Descriptor& t, std::int64_t ndim, const std::int64_t* shape,
     return {};
   }
   t.size = static_cast<std::int64_t>(dense);
-  if (t.dl.data == nullptr) [[unlikely]] return detail::null_data();
+  if (t.dl.data == nullptr) [[unlikely]]
+    return detail::null_data();
   return {};
 }
 
@@ -118,7 +122,8 @@ inline Status build_layout(Tensor& t, std::int64_t ndim, const std::int64_t* sha
 
 // The layout of `count` dense one-byte elements from t.dl.data on: bytes, bytearray, mmap. Nothing in it can overflow.
 inline Status build_byte_layout(Tensor& t, std::int64_t count) {
-  if (count < 0) [[unlikely]] return detail::bad_extent(0, count);
+  if (count < 0) [[unlikely]]
+    return detail::bad_extent(0, count);
   t.reserve_dims(1);
   t.dl.shape[0] = count;
   t.dl.strides[0] = 1;
@@ -128,6 +133,57 @@ inline Status build_byte_layout(Tensor& t, std::int64_t count) {
     return {};
   }
   return t.dl.data != nullptr ? Status() : detail::null_data();
+}
+
+// The bytes that a layout touches, [low, high), counted from its first element; {0, 0} where it has no element.
+struct ByteReach {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+// The reach of any extents and strides, from wherever they come; null strides: row-major. False where it does not fit
+// in 63 bits, or an extent is negative: no memory holds that.
+inline bool find_byte_reach(std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides, StrideUnit unit,
+                            std::int64_t itemsize, ByteReach& out) noexcept {
+  out = {};
+  bool overflows = false, empty = false;
+  ByteReach reach{0, itemsize};
+  std::int64_t dense = itemsize;
+  for (std::int64_t i = ndim - 1; i >= 0; --i) {
+    if (shape[i] < 0) return false;
+    if (shape[i] <= 1) {
+      empty |= shape[i] == 0;
+      continue;
+    }
+    std::int64_t stride = dense, axis_reach;
+    if (strides != nullptr)
+      overflows |= __builtin_mul_overflow(strides[i], unit == StrideUnit::kBytes ? 1 : itemsize, &stride);
+    else overflows |= __builtin_mul_overflow(dense, shape[i], &dense);
+    overflows |= __builtin_mul_overflow(stride, shape[i] - 1, &axis_reach);
+    std::int64_t& end = axis_reach < 0 ? reach.low : reach.high;
+    overflows |= __builtin_add_overflow(end, axis_reach, &end);
+  }
+  if (empty) return true;
+  out = reach;
+  return !overflows;
+}
+
+// Refuses a layout whose elements do not all lie in a block of `length` bytes, the first of them at byte `offset` of
+// it. Whoever makes an array over memory that it was told the size of asks here. Nothing wraps around, whatever the
+// numbers are.
+inline Status check_fits_in_memory(std::int64_t ndim, const std::int64_t* shape, const std::int64_t* strides,
+                                   StrideUnit unit, std::int64_t itemsize, std::int64_t offset, std::int64_t length,
+                                   const char* remedy) {
+  ByteReach reach;
+  std::int64_t low = 0, high = 0;
+  const bool bounded = find_byte_reach(ndim, shape, strides, unit, itemsize, reach) &&
+                       !__builtin_add_overflow(reach.low, offset, &low) &&
+                       !__builtin_add_overflow(reach.high, offset, &high);
+  if (bounded && low >= 0 && high <= length) return {};
+  const std::string bytes = bounded ? "from byte " + std::to_string(low) + " to " + std::to_string(high)
+                                    : std::string("further than 63 bits of bytes");
+  return malformed("the shape, strides and offset reach " + bytes + ", and the memory has " + std::to_string(length) +
+                   " bytes. " + remedy);
 }
 
 // The alignment that loads of one element need: that of its scalar component.

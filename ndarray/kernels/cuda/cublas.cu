@@ -154,7 +154,8 @@ std::optional<Layout> layout_of(std::int64_t rows, std::int64_t columns, std::in
   return std::nullopt;
 }
 
-union Scalar {
+// cuBLAS reads a complex128 with one 16-byte load that must be aligned.
+union alignas(16) Scalar {
   float f[2];
   double d[2];
 };
@@ -170,20 +171,13 @@ std::optional<Types> types_of(DType dtype) {
   twofold.d[0] = 1;
   twofold.d[1] = 0;
   switch (dtype) {
-    case DType::kFloat16:
-      return Types{kReal16, kCompute32, single};
-    case DType::kBFloat16:
-      return Types{kBrain16, kCompute32, single};
-    case DType::kFloat32:
-      return Types{kReal32, kCompute32, single};
-    case DType::kComplex64:
-      return Types{kComplex32, kCompute32, single};
-    case DType::kFloat64:
-      return Types{kReal64, kCompute64, twofold};
-    case DType::kComplex128:
-      return Types{kComplex64, kCompute64, twofold};
-    default:
-      return std::nullopt;
+    case DType::kFloat16: return Types{kReal16, kCompute32, single};
+    case DType::kBFloat16: return Types{kBrain16, kCompute32, single};
+    case DType::kFloat32: return Types{kReal32, kCompute32, single};
+    case DType::kComplex64: return Types{kComplex32, kCompute32, single};
+    case DType::kFloat64: return Types{kReal64, kCompute64, twofold};
+    case DType::kComplex128: return Types{kComplex64, kCompute64, twofold};
+    default: return std::nullopt;
   }
 }
 

@@ -1,7 +1,7 @@
 // cuBLAS, opened when the first matrix product asks for it: no build or import depends on it.
 #pragma once
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd::cuda_kernels {
 

@@ -17,18 +17,16 @@ const Kernels* find_kernels(Op op, DType compute) noexcept {
 
 DType result_dtype(Op op, DType compute) noexcept {
   switch (info(op).rule) {
-    case TypeRule::kCompare:
-      return DType::kBool;
+    case TypeRule::kCompare: return DType::kBool;
     case TypeRule::kReal:
       if (compute == DType::kComplex64) return DType::kFloat32;
       return compute == DType::kComplex128 ? DType::kFloat64 : compute;
-    default:
-      return compute;
+    default: return compute;
   }
 }
 
 template <class Params>
-void fill_dims(Params& p, const Loop& loop) noexcept {
+void fill_dims(Params& p, const KernelLoop& loop) noexcept {
   p.ndim = loop.ndim > 0 ? loop.ndim : 1;
   for (int d = 0; d < loop.ndim; ++d) p.dims[d] = Divider::of(loop.shape[d]);
   for (int k = 0; k < loop.operands; ++k) {
@@ -57,12 +55,12 @@ int start(VectorKernel kernel, const VectorParams& p, std::int64_t vectors_a_blo
 
 int launch_vector(const Kernels& kernels, const Call& call) {
   const int n = kernels.vector_elements;
-  const Loop& loop = call.loop;
+  const KernelLoop& loop = call.loop;
   if (kernels.vector == nullptr || loop.ndim == 0 || loop.shape[0] < n) return kNotVectorisable;
   if (loop.ndim > 1 && loop.shape[0] % n != 0) return kNotVectorisable;
 
   VectorParams p;
-  Loop steps = loop;
+  KernelLoop steps = loop;
   steps.shape[0] = loop.shape[0] / n;
   for (int k = 0; k < loop.operands; ++k) {
     p.access[k] = call.access[k];
@@ -85,7 +83,7 @@ int launch_vector(const Kernels& kernels, const Call& call) {
     return start(kernels.vector, p, vectors_a_block, call.stream);
   }
   merge_dims(steps);
-  return for_each_32bit_part(steps, kPartLimit, [&](const Loop& part) {
+  return for_each_32bit_part(steps, kPartLimit, [&](const KernelLoop& part) {
     fill_dims(p, part);
     p.count = part.size();
     return start(kernels.vector, p, vectors_a_block, call.stream);
@@ -100,14 +98,14 @@ int launch_strided(const Kernels& kernels, const Call& call) {
     if (call.access[k] == Access::kScalar) p.scalars[k] = call.scalars[k];
   }
   p.result_signed = call.result_signed;
-  const auto run_part = [&](const Loop& part) {
+  const auto run_part = [&](const KernelLoop& part) {
     fill_dims(p, part);
     p.size = static_cast<std::uint32_t>(part.size());
     const std::uint32_t a_block = static_cast<std::uint32_t>(kernels.elements_a_thread) * kBlockThreads;
     kernels.strided<<<(p.size + a_block - 1) / a_block, kBlockThreads, 0, call.stream>>>(p);
     return static_cast<int>(cudaGetLastError());
   };
-  const auto run = [&](const Loop& loop) { return for_each_32bit_part(loop, kPartLimit, run_part); };
+  const auto run = [&](const KernelLoop& loop) { return for_each_32bit_part(loop, kPartLimit, run_part); };
   const TilePair pair = call.loop.size() >= kTiledFrom ? transposed_dims(call.loop, call.itemsizes) : TilePair{0, 0};
   return pair.across != 0 ? for_each_tiled_part(call.loop, pair, kTileSize, run) : run(call.loop);
 }
@@ -136,7 +134,7 @@ int elementwise(const ElementwiseArgs& args) {
     const DType wanted = k == 0 ? result_dtype(args.op, args.compute) : condition ? DType::kBool : args.compute;
     const bool scalar = (args.scalar_mask >> k & 1) != 0;
     const DType given = scalar ? wanted : args.dtype[k];
-    const bool direct = k == 0 ? is_same_bits(wanted, given) : is_same_bits(given, wanted);
+    const bool direct = k == 0 ? is_same_result_bits(wanted, given) : is_same_bits(given, wanted);
     call.access[k] = scalar ? Access::kScalar : direct ? Access::kDirect : Access::kCast;
     call.dtype[k] = given;
     call.itemsizes[k] = info(given).itemsize;

@@ -34,8 +34,8 @@ template <class S>
 constexpr int vector_elements() noexcept {
   return 16 / S::widest;
 }
-// One is best wherever memory is the limit (on an H200 a + b runs at 4,380 GB/s with one, 4,350 with two or four; a + 1 at
-// 4,230 and 4,080); functions of some cost gain by a second one.
+// One is best wherever memory is the limit (on an H200 a + b runs at 4,380 GB/s with one, 4,350 with two or four; a + 1
+// at 4,230 and 4,080); functions of some cost gain by a second one.
 template <class S>
 constexpr int vectors_a_thread(Weight weight) noexcept {
   return weight == Weight::kMedium && S::inputs > 1 && vector_elements<S>() <= 4 ? 2 : 1;
@@ -61,12 +61,11 @@ struct KernelsMaker {
   static constexpr Kernels entry() noexcept {
     if constexpr (contains(within, compute))
       return make_kernels<typename OpSignature<op, type_of_t<compute>>::type, weight_of(op, compute)>();
-    else
-      return Kernels{};
+    else return Kernels{};
   }
 };
 
-// A group's kernels for the compute dtypes in `within`; null for what it has not.
+// A group's kernels for the compute dtypes in `within`; null for what it lacks.
 template <class Group, DTypeSet within>
 const Kernels* find_op_kernels(Op op, DType compute) noexcept {
   static constexpr OpTable<Kernels, Group, KernelsMaker<within>> kTable;
@@ -75,10 +74,13 @@ const Kernels* find_op_kernels(Op op, DType compute) noexcept {
 }
 
 // X(name): one translation unit elementwise_<name>.cu each.
-#define DLBRIDGE_ND_ELEMENTWISE_UNITS(X)                                                                    \
-  X(arithmetic_float)                                                                                       \
-  X(arithmetic_integer) X(extrema) X(logic_float) X(logic_integer) X(math) X(math_complex) X(trigonometric) \
-      X(trigonometric_complex) X(division_float) X(division_integer)
+// clang-format off
+#define DLBRIDGE_ND_ELEMENTWISE_UNITS(X)                          \
+  X(arithmetic_float) X(arithmetic_integer) X(extrema)            \
+  X(logic_float) X(logic_integer) X(math) X(math_complex)         \
+  X(trigonometric) X(trigonometric_complex)                       \
+  X(division_float) X(division_integer)
+// clang-format on
 
 #define DLBRIDGE_ND_DECLARE_UNIT(name) const Kernels* find_##name(Op op, DType compute) noexcept;
 DLBRIDGE_ND_ELEMENTWISE_UNITS(DLBRIDGE_ND_DECLARE_UNIT)

@@ -78,22 +78,17 @@ const Kernels& copy_kernels(DType to) noexcept { return kTable.copies[static_cas
 
 DType carrier_of_width(int bytes) noexcept {
   switch (bytes) {
-    case 1:
-      return DType::kUInt8;
-    case 2:
-      return DType::kUInt16;
-    case 4:
-      return DType::kUInt32;
-    case 8:
-      return DType::kUInt64;
-    default:
-      return DType::kComplex128;
+    case 1: return DType::kUInt8;
+    case 2: return DType::kUInt16;
+    case 4: return DType::kUInt32;
+    case 8: return DType::kUInt64;
+    default: return DType::kComplex128;
   }
 }
 
 // Makes elements of up to 16 bytes out of runs that are dense in every operand.
 void widen(Call& call) noexcept {
-  Loop& loop = call.loop;
+  KernelLoop& loop = call.loop;
   const int itemsize = call.itemsizes[0];
   int width = loop.ndim > 0 ? 16 : itemsize;
   for (; width > itemsize; width /= 2) {
@@ -116,14 +111,14 @@ void widen(Call& call) noexcept {
 }
 
 int copy_bytes(const Call& call) {
-  const Loop& loop = call.loop;
+  const KernelLoop& loop = call.loop;
   const auto bytes = static_cast<std::size_t>(loop.shape[0] * call.itemsizes[0]);
   return static_cast<int>(cudaMemcpyAsync(loop.data[0], loop.data[1], bytes, cudaMemcpyDefault, call.stream));
 }
 
 // A copy that keeps the bits.
 int launch_same_bits(Call& call) {
-  const Loop& loop = call.loop;
+  const KernelLoop& loop = call.loop;
   const int itemsize = call.itemsizes[0];
   const bool from_memory = call.access[1] != Access::kScalar;
   const bool dense = from_memory && loop.ndim == 1 && loop.strides[0][0] == itemsize && loop.strides[1][0] == itemsize;

@@ -10,7 +10,7 @@ inline constexpr std::int64_t kPartLimit = 0x7fffffff;  // elements, and bytes f
 
 // One call, as the kernels see it.
 struct Call {
-  Loop loop;
+  KernelLoop loop;
   int itemsizes[kMaxOperands];  // in memory
   Access access[kMaxOperands];  // kDirect, kCast or kScalar
   DType dtype[kMaxOperands];    // of kCast

@@ -20,17 +20,15 @@ template <class C, int unroll>
 __noinline__ DLBRIDGE_ND_HD Values<C, unroll> load_cast(const char* base, Offsets<unroll> offsets, DType dtype) {
   Values<C, unroll> out;
   const auto read = [&]<class T>() {
-    T loaded[unroll];
+    stored_t<T> loaded[unroll];
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) loaded[u] = *reinterpret_cast<const T*>(base + offsets.bytes[u]);
+    for (int u = 0; u < unroll; ++u) loaded[u] = *reinterpret_cast<const stored_t<T>*>(base + offsets.bytes[u]);
 #pragma unroll
     for (int u = 0; u < unroll; ++u) out.values[u] = cast<C>(loaded[u]);
   };
   switch (dtype) {
-#define DLBRIDGE_ND_CASE(id)                          \
-  case DType::id:                                     \
-    read.template operator()<type_of_t<DType::id>>(); \
-    break;
+#define DLBRIDGE_ND_CASE(id) \
+  case DType::id: read.template operator()<type_of_t<DType::id>>(); break;
     DLBRIDGE_ND_CASE(kBool)
     DLBRIDGE_ND_CASE(kInt8)
     DLBRIDGE_ND_CASE(kInt16)
@@ -45,9 +43,7 @@ __noinline__ DLBRIDGE_ND_HD Values<C, unroll> load_cast(const char* base, Offset
     DLBRIDGE_ND_CASE(kFloat32)
     DLBRIDGE_ND_CASE(kFloat64)
     DLBRIDGE_ND_CASE(kComplex64)
-    default:
-      read.template operator()<type_of_t<DType::kComplex128>>();
-      break;
+    default: read.template operator()<type_of_t<DType::kComplex128>>(); break;
 #undef DLBRIDGE_ND_CASE
   }
   return out;
@@ -63,19 +59,15 @@ __noinline__ DLBRIDGE_ND_HD void store_cast(char* base, Offsets<unroll> offsets,
       T value;
       if constexpr (std::is_unsigned_v<R> && !std::is_same_v<R, bool>)
         value = is_signed ? cast<T>(static_cast<std::make_signed_t<R>>(in.values[u])) : cast<T>(in.values[u]);
-      else
-        value = cast<T>(in.values[u]);
+      else value = cast<T>(in.values[u]);
       if ((written >> u & 1) != 0) *reinterpret_cast<T*>(base + offsets.bytes[u]) = value;
     }
   };
   switch (dtype) {
-#define DLBRIDGE_ND_CASE(id)                           \
-  case DType::id:                                      \
-    write.template operator()<type_of_t<DType::id>>(); \
-    break;
+#define DLBRIDGE_ND_CASE(id) \
+  case DType::id: write.template operator()<type_of_t<DType::id>>(); break;
     DLBRIDGE_ND_CASE(kBool)
-    case DType::kInt8:
-      DLBRIDGE_ND_CASE(kUInt8)
+    case DType::kInt8: DLBRIDGE_ND_CASE(kUInt8)
     case DType::kInt16:
       DLBRIDGE_ND_CASE(kUInt16)
       DLBRIDGE_ND_CASE(kInt32)
@@ -87,9 +79,7 @@ __noinline__ DLBRIDGE_ND_HD void store_cast(char* base, Offsets<unroll> offsets,
       DLBRIDGE_ND_CASE(kFloat32)
       DLBRIDGE_ND_CASE(kFloat64)
       DLBRIDGE_ND_CASE(kComplex64)
-    default:
-      write.template operator()<type_of_t<DType::kComplex128>>();
-      break;
+    default: write.template operator()<type_of_t<DType::kComplex128>>(); break;
 #undef DLBRIDGE_ND_CASE
   }
 }

@@ -66,7 +66,7 @@ template <class F_, class R_, bool raw_, class... In>
 struct Signature {
   using F = F_;
   using R = R_;
-  using Inputs = TypeList<In...>;
+  using Inputs = TypeList<stored_t<In>...>;
   static constexpr bool raw = raw_;
   static constexpr int inputs = sizeof...(In);
   static constexpr int widest = std::max({sizeof(R), sizeof(In)...});
@@ -93,17 +93,14 @@ struct OpSignature<Op::kWhere, C, 3> {
 
 template <bool raw, class T>
 DLBRIDGE_ND_HD inline auto argument(T value) noexcept {
-  if constexpr (is_half_v<T> && !raw)
-    return to_float(value);
-  else
-    return value;
+  if constexpr (is_half_v<T> && !raw) return to_float(value);
+  else if constexpr (std::is_same_v<T, BoolByte>) return value.byte != 0;
+  else return value;
 }
 template <class R, class V>
 DLBRIDGE_ND_HD inline R to_storage(V value) noexcept {
-  if constexpr (is_half_v<R> && !std::is_same_v<R, V>)
-    return cast<R>(value);
-  else
-    return static_cast<R>(value);
+  if constexpr (is_half_v<R> && !std::is_same_v<R, V>) return cast<R>(value);
+  else return static_cast<R>(value);
 }
 
 template <class T>

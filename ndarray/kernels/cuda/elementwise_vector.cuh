@@ -80,10 +80,8 @@ DLBRIDGE_ND_HD inline void load_vectors(const VectorParams& p, int k, const Vect
   for (int u = 0; u < unroll; ++u) {
     const T element = p.access[k] == Access::kScalar ? scalar_of<T>(p.scalars[k])
                                                      : *reinterpret_cast<const T*>(base + offsets.bytes[k][u]);
-    if constexpr (std::is_same_v<Part, T>)
-      repeated[u] = element;
-    else
-      repeated[u] = static_cast<std::uint8_t>(element) * 0x01010101u;
+    if constexpr (std::is_same_v<Part, T>) repeated[u] = element;
+    else repeated[u] = static_cast<std::uint8_t>(element) * 0x01010101u;
   }
 #pragma unroll
   for (int u = 0; u < unroll; ++u)

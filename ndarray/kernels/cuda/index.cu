@@ -225,18 +225,12 @@ int launch(const IndexArgs& args, const Plan& plan, const std::uint8_t* keep) {
     return static_cast<int>(cudaGetLastError());
   };
   switch (plan.bytes) {
-    case 1:
-      return run.template operator()<1>();
-    case 2:
-      return run.template operator()<2>();
-    case 4:
-      return run.template operator()<4>();
-    case 8:
-      return run.template operator()<8>();
-    case 16:
-      return run.template operator()<16>();
-    default:
-      return kErrorUnsupported;
+    case 1: return run.template operator()<1>();
+    case 2: return run.template operator()<2>();
+    case 4: return run.template operator()<4>();
+    case 8: return run.template operator()<8>();
+    case 16: return run.template operator()<16>();
+    default: return kErrorUnsupported;
   }
 }
 
@@ -275,12 +269,11 @@ int scatter(const IndexArgs& args) {
   if (selects_nothing(args)) return kErrorIndex;
   IndexArgs loop = args;
   compact_loop(loop);
-  IndexScratch scratch(loop);
-  if (loop.accumulate) return scatter_add(loop, scratch);
+  if (loop.accumulate) return scatter_add(loop);
   if (!order_matters(loop)) return move<true>(loop, nullptr);
   SortedPositions sorted;
-  if (const int rc = sort_positions(loop, scratch, sorted); rc != 0) return rc;
-  auto* keep = scratch.get<std::uint8_t>(sorted.count);
+  if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
+  auto* keep = take<std::uint8_t>(loop.workspace, sorted.count);
   if (keep == nullptr) return kErrorMemory;
   if (const int rc = mark_last(sorted, keep, stream_of(loop)); rc != 0) return rc;
   return move<true>(loop, keep);

@@ -104,8 +104,7 @@ __global__ void __launch_bounds__(kIndexThreads)
     if constexpr (kFirst)
       value = load(reinterpret_cast<const T*>(
           values + offset_in(space.dims, space.dims.value_strides, static_cast<std::uint64_t>(position))));
-    else
-      value = level.sums[i * columns + column];
+    else value = level.sums[i * columns + column];
     sum = open ? accumulated<T>(sum, value) : value;
     open = true;
   }
@@ -125,25 +124,23 @@ __global__ void __launch_bounds__(kIndexThreads)
 }
 
 template <class T>
-int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::int64_t columns, cudaStream_t stream,
-               IndexScratch& scratch) {
+int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::int64_t columns, const IndexArgs& loop) {
   using A = arith_t<T>;
+  const cudaStream_t stream = stream_of(loop);
   Level<T> level{sorted.count, sorted.starts, sorted.order, nullptr, nullptr, nullptr, nullptr};
   for (bool first = true;; first = false) {
     const std::int64_t tiles = (level.items + kTile - 1) / kTile;
     const bool last = tiles == 1 || level.kinds == nullptr;  // where each item begins, none reaches over an edge
     if (!last) {
-      level.next_kinds = scratch.get<std::uint8_t>(tiles * 2);
-      level.next_positions = scratch.get<std::int64_t>(tiles * 2);
-      level.next_sums = scratch.get<A>(tiles * 2 * columns);
+      level.next_kinds = take<std::uint8_t>(loop.workspace, tiles * 2);
+      level.next_positions = take<std::int64_t>(loop.workspace, tiles * 2);
+      level.next_sums = take<A>(loop.workspace, tiles * 2 * columns);
       if (level.next_kinds == nullptr || level.next_positions == nullptr || level.next_sums == nullptr)
         return kErrorMemory;
     }
     const unsigned blocks = blocks_for(tiles * columns);
-    if (first)
-      accumulate_tiles<T, true><<<blocks, kIndexThreads, 0, stream>>>(args, level);
-    else
-      accumulate_tiles<T, false><<<blocks, kIndexThreads, 0, stream>>>(args, level);
+    if (first) accumulate_tiles<T, true><<<blocks, kIndexThreads, 0, stream>>>(args, level);
+    else accumulate_tiles<T, false><<<blocks, kIndexThreads, 0, stream>>>(args, level);
     if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
     if (last) return 0;
     level = {tiles * 2, level.next_kinds, level.next_positions, level.next_sums, nullptr, nullptr, nullptr};
@@ -152,7 +149,7 @@ int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::i
 
 }  // namespace
 
-int scatter_add(const IndexArgs& loop, IndexScratch& scratch) {
+int scatter_add(const IndexArgs& loop) {
   AccumulateArgs args{};
   args.values = static_cast<const unsigned char*>(loop.values);
   args.base = static_cast<unsigned char*>(loop.base);
@@ -168,9 +165,8 @@ int scatter_add(const IndexArgs& loop, IndexScratch& scratch) {
   }
   args.columns = Divider64::of(columns);
   SortedPositions sorted;
-  if (const int rc = sort_positions(loop, scratch, sorted); rc != 0) return rc;
-  return visit_accumulated(loop.dtype,
-                           [&]<class T>() { return run_levels<T>(args, sorted, columns, stream_of(loop), scratch); });
+  if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
+  return visit_accumulated(loop.dtype, [&]<class T>() { return run_levels<T>(args, sorted, columns, loop); });
 }
 
 }  // namespace dlbridge::nd::cuda_kernels

@@ -1,4 +1,4 @@
-// The loop of a gather or scatter as its kernels take it, and the scratch memory that they share.
+// The loop of a gather or scatter as its kernels take it.
 #pragma once
 
 #include <cstdint>
@@ -38,37 +38,11 @@ struct IndexDims {
   std::int64_t value_strides[kIndexDims], base_strides[kIndexDims];
 };
 
-// Scratch memory of one call: from the caller's workspace, or from the runtime's pool until the call has run.
-class IndexScratch {
- public:
-  explicit IndexScratch(const IndexArgs& args) : given_(args.workspace), stream_(stream_of(args)) {}
-  IndexScratch(const IndexScratch&) = delete;
-  IndexScratch& operator=(const IndexScratch&) = delete;
-  ~IndexScratch() {
-    for (int i = 0; i < count_; ++i) cudaFreeAsync(own_[i], stream_);
-  }
-  Workspace workspace() noexcept { return given_.allocate != nullptr ? given_ : Workspace{&IndexScratch::own, this}; }
-  template <class T>
-  T* get(std::int64_t count) {
-    return static_cast<T*>(workspace().get(static_cast<std::size_t>(count) * sizeof(T)));
-  }
-
- private:
-  static void* own(void* self, std::size_t bytes) {
-    auto& scratch = *static_cast<IndexScratch*>(self);
-    void* memory = nullptr;
-    if (scratch.count_ == kMost || cudaMallocAsync(&memory, bytes, scratch.stream_) != cudaSuccess) {
-      cudaGetLastError();  // not to be found by the next launch
-      return nullptr;
-    }
-    return scratch.own_[scratch.count_++] = memory;
-  }
-  static constexpr int kMost = 32;
-  Workspace given_;
-  cudaStream_t stream_;
-  void* own_[kMost];
-  int count_ = 0;
-};
+// Scratch memory for `count` elements.
+template <class T>
+T* take(const Workspace& workspace, std::int64_t count) {
+  return static_cast<T*>(workspace.get(static_cast<std::size_t>(count) * sizeof(T)));
+}
 
 // The positions of the index space (its dims alone, in the loop's order) sorted by destination, equal ones in order.
 struct SortedPositions {
@@ -76,13 +50,13 @@ struct SortedPositions {
   const std::int64_t* order;   // null: as they are
   const std::uint8_t* starts;  // 1 where a destination begins, else 0; null: all 1
 };
-int sort_positions(const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out);
+int sort_positions(const IndexArgs& loop, SortedPositions& out);
 
 // For each position, 1 when it is the last with its destination.
 int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream);
 
 // base[destination] += sum of the values there; `loop` is compacted.
-int scatter_add(const IndexArgs& loop, IndexScratch& scratch);
+int scatter_add(const IndexArgs& loop);
 
 // The index space of a compacted loop: its dims alone, with the arrays' strides to match.
 struct IndexSpace {

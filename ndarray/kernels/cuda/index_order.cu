@@ -67,12 +67,12 @@ __global__ void __launch_bounds__(kIndexThreads) mark_last_ones(SortedPositions 
 }
 
 template <class Key>
-int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out) {
+int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, SortedPositions& out) {
   const std::int64_t n = args.space.size;
-  Key* keys = scratch.get<Key>(n);
-  Key* sorted = scratch.get<Key>(n);
-  auto* order = scratch.get<std::int64_t>(n);
-  auto* starts = scratch.get<std::uint8_t>(n);
+  Key* keys = take<Key>(loop.workspace, n);
+  Key* sorted = take<Key>(loop.workspace, n);
+  auto* order = take<std::int64_t>(loop.workspace, n);
+  auto* starts = take<std::uint8_t>(loop.workspace, n);
   if (keys == nullptr || sorted == nullptr || order == nullptr || starts == nullptr) return kErrorMemory;
   make_keys<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(args, keys);
   if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
@@ -84,7 +84,7 @@ int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, IndexScratc
   sort_args.keys_in = keys;
   sort_args.keys_out = sorted;
   sort_args.indices = order;
-  sort_args.workspace = scratch.workspace();
+  sort_args.workspace = loop.workspace;
   sort_args.stream = loop.stream;
   if (const int rc = sort(sort_args); rc != 0) return rc;
   mark_starts<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(sorted, n, starts);
@@ -94,7 +94,7 @@ int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, IndexScratc
 
 }  // namespace
 
-int sort_positions(const IndexArgs& loop, IndexScratch& scratch, SortedPositions& out) {
+int sort_positions(const IndexArgs& loop, SortedPositions& out) {
   KeyArgs args{index_space(loop), {}};
   if (args.space.size == 1 || loop.unique) {
     out = {args.space.size, nullptr, nullptr};
@@ -106,9 +106,9 @@ int sort_positions(const IndexArgs& loop, IndexScratch& scratch, SortedPositions
     places *= loop.extent[k];
   }
   // A radix sort takes a pass for each byte of the key.
-  if (places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, scratch, out);
-  if (places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, scratch, out);
-  return sort_by<std::uint64_t>(args, DType::kUInt64, loop, scratch, out);
+  if (places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, out);
+  if (places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, out);
+  return sort_by<std::uint64_t>(args, DType::kUInt64, loop, out);
 }
 
 int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream) {

@@ -100,12 +100,9 @@ int matmul(const MatmulArgs& args) {
   if (contains(kInexactSet, args.dtype) && args.k > 0) {
     int code = 0;
     switch (cublas_matmul(args, code)) {
-      case CublasResult::kDone:
-        return 0;
-      case CublasResult::kFailed:
-        return code;
-      case CublasResult::kRefused:
-        break;
+      case CublasResult::kDone: return 0;
+      case CublasResult::kFailed: return code;
+      case CublasResult::kRefused: break;
     }
   }
   return by_tiles(args);

@@ -42,10 +42,8 @@ struct VectorArgs {
 template <class T>
 __device__ void put(const VectorArgs<T>& args, std::int64_t part, std::int64_t batch, std::int64_t row,
                     product_sum_t<T> sum) {
-  if (args.partial != nullptr)
-    args.partial[(part * args.p.batch + batch) * args.p.rows + row] = sum;
-  else
-    static_cast<T*>(args.p.y)[batch * args.p.y_batch + row] = cast<T>(sum);
+  if (args.partial != nullptr) args.partial[(part * args.p.batch + batch) * args.p.rows + row] = sum;
+  else static_cast<T*>(args.p.y)[batch * args.p.y_batch + row] = cast<T>(sum);
 }
 
 template <class S>
@@ -53,8 +51,7 @@ __device__ S shuffle_down(S value, int distance) {
   if constexpr (is_complex_v<S>)
     return S(__shfl_down_sync(0xffffffffu, value.real(), distance),
              __shfl_down_sync(0xffffffffu, value.imag(), distance));
-  else
-    return __shfl_down_sync(0xffffffffu, value, distance);
+  else return __shfl_down_sync(0xffffffffu, value, distance);
 }
 
 // The sum over groups of threads (a power of two up to a warp, or the block), held by the first thread of each.
@@ -216,10 +213,8 @@ int run(const MatrixVector& p, const Workspace& workspace, cudaStream_t stream) 
     args.split = split_depth(p.k, tiles, kThreads / span);
     if (!reserve()) return kErrorMemory;
     const auto blocks = static_cast<unsigned>(tiles * args.split.parts);
-    if (vectors)
-      across_rows<T, kVector<T>><<<blocks, kThreads, 0, stream>>>(args, span);
-    else
-      across_rows<T, 1><<<blocks, kThreads, 0, stream>>>(args, span);
+    if (vectors) across_rows<T, kVector<T>><<<blocks, kThreads, 0, stream>>>(args, span);
+    else across_rows<T, 1><<<blocks, kThreads, 0, stream>>>(args, span);
   } else {
     const bool vectors = kVector<T> > 1 && aligned && p.column == 1 && p.x_stride == 1 && whole(p.row) &&
                          fits_16(p.x) && whole(p.x_batch) && p.k >= kVector<T>;
@@ -230,10 +225,8 @@ int run(const MatrixVector& p, const Workspace& workspace, cudaStream_t stream) 
     args.split = split_depth(p.k, blocks_of(total * group, kThreads), std::int64_t{group} * count);
     if (!reserve()) return kErrorMemory;
     const auto blocks = static_cast<unsigned>(blocks_of(total * args.split.parts * group, kThreads));
-    if (vectors)
-      along_rows<T, kVector<T>><<<blocks, kThreads, 0, stream>>>(args, group);
-    else
-      along_rows<T, 1><<<blocks, kThreads, 0, stream>>>(args, group);
+    if (vectors) along_rows<T, kVector<T>><<<blocks, kThreads, 0, stream>>>(args, group);
+    else along_rows<T, 1><<<blocks, kThreads, 0, stream>>>(args, group);
   }
   if (args.partial != nullptr) {
     const int group = args.split.parts < kWarp ? 1 : args.split.parts < 2 * kThreads ? kWarp : kThreads;

@@ -1,5 +1,5 @@
-// The reductions of a functor: the kernels of reduce_rows.cuh and reduce_columns.cuh, launched as a plan (reduce_plan.h)
-// says.
+// The reductions of a functor: the kernels of reduce_rows.cuh and reduce_columns.cuh, launched as a plan
+// (reduce_plan.h) says.
 //
 // A split row or column takes one launch: each block leaves a partial result and a ticket, and the block that draws the
 // last ticket merges the partial results in their order, so that sums repeat bit by bit.
@@ -19,8 +19,8 @@ struct CudaReduction {
 template <class R>
 constexpr ReduceTraits traits_of(const CudaReduction& call, const R& functor, bool casts) {
   constexpr int kSize = sizeof(typename R::In);
-  return {casts ? info(call.args.in_dtype).itemsize : kSize, casts ? 1 : std::min(kVectorBytes / kSize, 8), casts ? 4 : 8,
-          casts || (R::kFindsLater && !functor.ascending)};
+  return {casts ? info(call.args.in_dtype).itemsize : kSize, casts ? 1 : std::min(kVectorBytes / kSize, 8),
+          casts ? 4 : 8, casts || (R::kFindsLater && !functor.ascending)};
 }
 
 // Room for partial results and tickets, the latter zeroed.
@@ -60,8 +60,8 @@ int launch_native(const CudaReduction& call) {
   switch (plan.path) {
     case ReducePath::kRows:
       if (const int status = prepare_split<typename R::Acc>(call, plan, 1, buffers)) return status;
-      return launch(reduce_rows<R>, dim3(static_cast<unsigned>(plan.blocks())), kReduceThreads, 0, call.args.stream, plan,
-                    functor, buffers);
+      return launch(reduce_rows<R>, dim3(static_cast<unsigned>(plan.blocks())), kReduceThreads, 0, call.args.stream,
+                    plan, functor, buffers);
     case ReducePath::kShortRows:
       return launch(reduce_short_rows<R>, dim3(static_cast<unsigned>(plan.blocks())), kReduceThreads, 0,
                     call.args.stream, plan, functor, buffers);
@@ -84,7 +84,8 @@ template <class R>
 int launch_casting(const CudaReduction& call) {
   const R functor{{functors::reduction_of(call.args, call.route)}};
   const ReducePlan plan = plan_reduction(call.args, traits_of(call, functor, true), multiprocessors());
-  const ReduceBuffers buffers{static_cast<const char*>(call.args.in), static_cast<char*>(call.args.out), nullptr, nullptr};
+  const ReduceBuffers buffers{static_cast<const char*>(call.args.in), static_cast<char*>(call.args.out), nullptr,
+                              nullptr};
   return launch_columns<R, 1, 4>(call, plan, functor, CastLoader{call.args.in_dtype}, buffers);
 }
 

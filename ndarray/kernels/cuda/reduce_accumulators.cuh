@@ -45,10 +45,8 @@ __device__ inline unsigned order_key(Value value) {
 }
 template <class R>
 inline constexpr bool kHasOrderKey = [] {
-  if constexpr (R::kFindsLater)
-    return sizeof(typename R::Value) == 4;
-  else
-    return false;
+  if constexpr (R::kFindsLater) return sizeof(typename R::Value) == 4;
+  else return false;
 }();
 
 // The first of the largest of a warp, to each of its threads: reductions in hardware instead of shuffles.
@@ -68,10 +66,8 @@ __device__ inline void merge_warp_by_key(Acc& acc) {
 // Whether this thread may hold the first of the largest of its warp, whose 32 lanes work on one row.
 template <class Value>
 __device__ inline bool leads_warp(Value seen) {
-  if constexpr (sizeof(Value) == 4)
-    return order_key(seen) == __reduce_max_sync(0xffffffffu, order_key(seen));
-  else
-    return true;
+  if constexpr (sizeof(Value) == 4) return order_key(seen) == __reduce_max_sync(0xffffffffu, order_key(seen));
+  else return true;
 }
 
 // Merges the accumulators of `lanes` neighbouring threads, a power of two up to a warp or the whole block; the first

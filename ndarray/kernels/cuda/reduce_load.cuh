@@ -81,9 +81,9 @@ struct CastLoader {
   template <class In, int U>
   __device__ void load(const char* const (&p)[U], const functors::BitPrep& prep, bool aligned, In (&x)[U][1]) const {
     on_dtype(dtype, [&]<class T>() {
-      T raw[U];
+      stored_t<T> raw[U];
 #pragma unroll
-      for (int u = 0; u < U; ++u) raw[u] = load_element<T>(p[u], aligned);
+      for (int u = 0; u < U; ++u) raw[u] = load_element<stored_t<T>>(p[u], aligned);
 #pragma unroll
       for (int u = 0; u < U; ++u) x[u][0] = functors::prepare(cast<In>(raw[u]), prep);
     });

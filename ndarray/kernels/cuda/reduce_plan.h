@@ -63,15 +63,15 @@ struct IndexWalk {
 };
 
 inline constexpr int kReduceThreads = 256;
-inline constexpr int kBlocksPerMultiprocessor = 4;  // resident with 64 registers a thread; 64 bytes in flight each
+inline constexpr int kBlocksPerMultiprocessor = 4;  // resident with 64 registers per thread; 64 bytes in flight each
 inline constexpr int kVectorBytes = 16;
-inline constexpr std::int64_t kSplitBytes = 32 << 10;   // a block with less to read is not worth a split
-inline constexpr std::int64_t kTinyRowBytes = 48;       // shorter rows: one thread each
-inline constexpr int kTileVectors = 4;                  // a thread, where rows come through shared memory
+inline constexpr std::int64_t kSplitBytes = 32 << 10;  // a block with less to read is not worth a split
+inline constexpr std::int64_t kTinyRowBytes = 48;      // shorter rows: one thread each
+inline constexpr int kTileVectors = 4;                 // a thread, where rows come through shared memory
 inline constexpr std::int64_t kTileBytes = std::int64_t{kTileVectors} * kReduceThreads * kVectorBytes;
-inline constexpr std::int64_t kLongNarrowRow = 2048;    // bytes
-inline constexpr std::int64_t kLongRowVectors = 1024;   // from here on a block a row
-inline constexpr std::int64_t kBlockRowVectors = 128;   // or from here on, where rows are few
+inline constexpr std::int64_t kLongNarrowRow = 2048;   // bytes
+inline constexpr std::int64_t kLongRowVectors = 1024;  // from here on a block a row
+inline constexpr std::int64_t kBlockRowVectors = 128;  // or from here on, where rows are few
 
 enum class ReducePath : std::uint8_t {
   kRows,       // the reduced dim is contiguous: vectors along it, a group of lanes a row
@@ -84,27 +84,26 @@ enum class ReducePath : std::uint8_t {
 
 struct ReducePlan {
   ReducePath path;
-  bool rows_fast;            // kElements: neighbouring lanes walk the reduced dims
-  bool aligned;              // every element is aligned to its own size (complex numbers may not be)
-  std::uint8_t log_lanes_x;  // kRows: lanes along the contiguous dim
-  std::uint8_t log_lanes_y;  // kRows: lanes across the other reduced dims; columns: threads along the reduced dims
-  int columns;               // threads across kept vectors in a block
-  int splits;                // blocks a row or column
-  int chunks;                // kRows: of the splits, those along the contiguous dim
-  std::int64_t kept_size;    // rows; columns: vectors
-  std::int64_t reduced_size; // kRows: length of the contiguous dim; columns: all
-  std::int64_t outer_size;   // kRows: the product of the other reduced dims
-  std::int64_t chunk;        // reduced elements a split; kTiles: rows a block
-  std::int64_t outer_chunk;  // kRows: of the outer dims a split
-  std::int64_t step;         // kRows: positions between neighbours; columns: bytes between columns in the output
-  IndexWalk kept;            // input and output
-  IndexWalk reduced;         // input and positions; kRows: without the contiguous dim
+  bool rows_fast;             // kElements: neighbouring lanes walk the reduced dims
+  bool aligned;               // every element is aligned to its own size (complex numbers may not be)
+  std::uint8_t log_lanes_x;   // kRows: lanes along the contiguous dim
+  std::uint8_t log_lanes_y;   // kRows: lanes across the other reduced dims; columns: threads along the reduced dims
+  int columns;                // threads across kept vectors in a block
+  int splits;                 // blocks a row or column
+  int chunks;                 // kRows: of the splits, those along the contiguous dim
+  std::int64_t kept_size;     // rows; columns: vectors
+  std::int64_t reduced_size;  // kRows: length of the contiguous dim; columns: all
+  std::int64_t outer_size;    // kRows: the product of the other reduced dims
+  std::int64_t chunk;         // reduced elements a split; kTiles: rows a block
+  std::int64_t outer_chunk;   // kRows: of the outer dims a split
+  std::int64_t step;          // kRows: positions between neighbours; columns: bytes between columns in the output
+  IndexWalk kept;             // input and output
+  IndexWalk reduced;          // input and positions; kRows: without the contiguous dim
 
   std::int64_t blocks() const noexcept;
   unsigned threads() const noexcept {
-    return path == ReducePath::kColumns || path == ReducePath::kElements
-               ? static_cast<unsigned>(columns << log_lanes_y)
-               : kReduceThreads;
+    return path == ReducePath::kColumns || path == ReducePath::kElements ? static_cast<unsigned>(columns << log_lanes_y)
+                                                                         : kReduceThreads;
   }
 };
 
@@ -164,8 +163,8 @@ struct DimList {
   }
 };
 
-// Blocks that fill the device: one (almost) full wave where that divides well, else several, so that the last one weighs
-// little.
+// Blocks that fill the device: one (almost) full wave where that divides well, else several, so that the last one
+// weighs little.
 inline std::int64_t splits_for(std::int64_t blocks, int multiprocessors, std::int64_t limit) noexcept {
   const std::int64_t wave = std::int64_t{kBlocksPerMultiprocessor} * std::max(multiprocessors, 1);
   if (limit < 2 || blocks >= 2 * wave || (blocks <= wave && blocks * 10 >= wave * 9)) return 1;
@@ -195,17 +194,16 @@ inline void plan_rows(ReducePlan& plan, const DimList& kept, const DimList& redu
   const bool whole_block = work >= kLongRowVectors || (work >= kBlockRowVectors && plan.kept_size <= 2 * resident);
   const int log_group = whole_block ? log2_floor(kReduceThreads) : std::min(5, log2_ceil(work));
   // With other dims outside, each lane gets several vectors of a run: they are in flight together.
-  const int log_x = std::min(log_group, outer > 1 && whole_block ? log2_floor(std::max<std::int64_t>(vectors / 4, 1))
-                                                                 : log2_ceil(vectors));
+  const int log_x = std::min(
+      log_group, outer > 1 && whole_block ? log2_floor(std::max<std::int64_t>(vectors / 4, 1)) : log2_ceil(vectors));
   plan.log_lanes_x = static_cast<std::uint8_t>(log_x);
-  plan.log_lanes_y = static_cast<std::uint8_t>(
-      whole_block ? log_group - log_x : std::min(log_group - log_x, log2_ceil(outer)));
+  plan.log_lanes_y =
+      static_cast<std::uint8_t>(whole_block ? log_group - log_x : std::min(log_group - log_x, log2_ceil(outer)));
   if (!whole_block) {
     if (outer == 1 && aligned && vectors <= 32) plan.path = ReducePath::kShortRows;
     return;
   }
-  const std::int64_t splits =
-      splits_for(plan.kept_size, multiprocessors, work * kVectorBytes / kSplitBytes);
+  const std::int64_t splits = splits_for(plan.kept_size, multiprocessors, work * kVectorBytes / kSplitBytes);
   if (splits == 1) return;
   const std::int64_t lanes_y = std::int64_t{1} << plan.log_lanes_y;
   const std::int64_t outer_splits = std::min(splits, ceil_div(outer, lanes_y));
@@ -259,8 +257,8 @@ inline bool plan_tiles(ReducePlan& plan, const DimList& kept, const DimList& red
   return true;
 }
 
-inline void plan_columns(ReducePlan& plan, DimList kept, const DimList& reduced, int vector,
-                         const ReduceTraits& traits, int multiprocessors) noexcept {
+inline void plan_columns(ReducePlan& plan, DimList kept, const DimList& reduced, int vector, const ReduceTraits& traits,
+                         int multiprocessors) noexcept {
   plan.step = kept.ndim > 0 ? kept.second[0] : 0;
   if (vector > 1) {
     kept.shape[0] /= vector;
@@ -283,8 +281,7 @@ inline void plan_columns(ReducePlan& plan, DimList kept, const DimList& reduced,
     const std::int64_t wanted = vector > 1 ? 64 : 128;
     const std::int64_t narrow = std::clamp<std::int64_t>(plan.kept_size, 1, wanted);
     plan.log_lanes_y = static_cast<std::uint8_t>(std::min(log2_floor(kReduceThreads / narrow), most_y));
-    plan.columns = static_cast<int>(
-        std::clamp<std::int64_t>(plan.kept_size, 1, kReduceThreads >> plan.log_lanes_y));
+    plan.columns = static_cast<int>(std::clamp<std::int64_t>(plan.kept_size, 1, kReduceThreads >> plan.log_lanes_y));
   }
   const std::int64_t blocks = ceil_div(plan.kept_size, plan.columns);
   const std::int64_t rows_a_pass = std::int64_t{unroll} << plan.log_lanes_y;
@@ -339,8 +336,8 @@ inline ReducePlan plan_reduction(const ReduceArgs& args, const ReduceTraits& tra
                        base % static_cast<std::uintptr_t>(vector_bytes) == 0 && kept.multiples_of(vector_bytes, 1) &&
                        reduced.multiples_of(vector_bytes);
   plan.path = vectors ? ReducePath::kColumns : ReducePath::kElements;
-  plan.rows_fast = !vectors && reduced.ndim > 0 &&
-                   (kept.ndim == 0 || std::abs(reduced.first[0]) < std::abs(kept.first[0]));
+  plan.rows_fast =
+      !vectors && reduced.ndim > 0 && (kept.ndim == 0 || std::abs(reduced.first[0]) < std::abs(kept.first[0]));
   detail::plan_columns(plan, kept, reduced, vectors ? static_cast<int>(vector) : 1, traits, multiprocessors);
   return plan;
 }

@@ -1,10 +1,10 @@
 // Scans on CUDA. Rows that are contiguous: a block walks a row tile by tile where rows are many, a few lanes do where
-// they are short too; few long rows are cut into tiles, whose totals are scanned first. Columns: a thread a column walks
-// its rows; too few columns are cut into chunks likewise.
+// they are short too; few long rows are cut into tiles, whose totals are scanned first. Columns: a thread a column
+// walks its rows; too few columns are cut into chunks likewise.
 //
-// Reading twice moves 3n instead of the 2n of a look-back, and repeats bit by bit, which the usual look-back does not: it
-// adds up whatever its neighbours have ready. A look-back of fixed order was measured on an H200 and lost: 1,280 GB/s of
-// 2n, its tiles waiting for one another at three levels.
+// Reading twice moves 3n instead of the 2n of a look-back, and repeats bit by bit, which the usual look-back does not:
+// it adds up whatever its neighbours have ready. A look-back of fixed order was measured on an H200 and lost: 1,280
+// GB/s of 2n, its tiles waiting for one another at three levels.
 #pragma once
 
 #include "ndarray/kernels/cuda/launch.cuh"
@@ -44,7 +44,8 @@ struct ProdScan {
 // Words, not bytes: nvcc 13.0 takes the bytes of a 16-bit float apart by converting the number (seen on an H200).
 template <std::size_t Bytes>
 struct alignas(Bytes < 16 ? Bytes : 16) Chunk {
-  using Word = std::conditional_t<Bytes % 4 == 0, unsigned, std::conditional_t<Bytes % 2 == 0, unsigned short, unsigned char>>;
+  using Word =
+      std::conditional_t<Bytes % 4 == 0, unsigned, std::conditional_t<Bytes % 2 == 0, unsigned short, unsigned char>>;
   Word words[Bytes / sizeof(Word)];
 };
 
@@ -102,9 +103,9 @@ __device__ inline void load_spans(const Types& types, const void* base, const Sp
   const auto read = [&]<class T>() {
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const T* p = static_cast<const T*>(base) + spans[r].index;
+      const auto* p = static_cast<const stored_t<T>*>(base) + spans[r].index;
       if (types.aligned && spans[r].template whole<V>()) {
-        T raw[V];
+        stored_t<T> raw[V];
         load_vector(p, raw);
 #pragma unroll
         for (int i = 0; i < V; ++i) x[r][i] = cast<Acc>(raw[i]);
@@ -115,10 +116,8 @@ __device__ inline void load_spans(const Types& types, const void* base, const Sp
       }
     }
   };
-  if constexpr (Types::kNative)
-    read.template operator()<Acc>();
-  else
-    on_dtype(types.in, read);
+  if constexpr (Types::kNative) read.template operator()<Acc>();
+  else on_dtype(types.in, read);
 }
 
 template <class Types, class Acc, int V>
@@ -153,7 +152,7 @@ __device__ inline void store_span(const Types& types, void* base, const Span& sp
   }
 }
 
-// --- between lanes and blocks ------------------------------------------------------------------------------------------
+// --- between lanes and blocks ----------------------------------------------------------------------------------------
 
 template <class T, class Shuffle>
 __device__ inline T shuffle_words(T value, Shuffle shuffle) {
@@ -167,8 +166,8 @@ __device__ inline T shuffle_words(T value, Shuffle shuffle) {
 }
 template <class T>
 __device__ inline T shuffle_up(T value, int delta, int width) {
-  return shuffle_words(
-      value, [=](unsigned w) { return __shfl_up_sync(kAllLanes, w, static_cast<unsigned>(delta), width); });
+  return shuffle_words(value,
+                       [=](unsigned w) { return __shfl_up_sync(kAllLanes, w, static_cast<unsigned>(delta), width); });
 }
 template <class T>
 __device__ inline T shuffle_from(T value, int lane, int width) {

@@ -170,14 +170,13 @@ template <class Acc>
 struct ColumnWalk {
   std::int64_t n, inner, vectors;  // vectors: of a row
   std::int64_t chunks, length;
-  std::int64_t threads;            // outer * chunks * vectors
+  std::int64_t threads;  // outer * chunks * vectors
   Acc* totals;
   bool only_totals;
 };
 
 template <class Op, class Acc, int V, class Types>
-__global__ void __launch_bounds__(kScanThreads)
-    scan_columns(Types types, ScanBuffers buffers, ColumnWalk<Acc> walk) {
+__global__ void __launch_bounds__(kScanThreads) scan_columns(Types types, ScanBuffers buffers, ColumnWalk<Acc> walk) {
   constexpr int U = V > 1 ? 4 : 8;
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kScanThreads + threadIdx.x;
   if (thread >= walk.threads) return;
@@ -211,11 +210,11 @@ __global__ void __launch_bounds__(kScanThreads)
 
 // --- launching -------------------------------------------------------------------------------------------------------
 
-inline constexpr std::int64_t kTiledRow = 4096;         // rows from here on are tiled
-inline constexpr std::int64_t kTiledFewRow = 1024;      // or from here on, where they are few
-inline constexpr std::int64_t kLongRowBlocks = 4;       // rows a multiprocessor, from which on a block walks a row
+inline constexpr std::int64_t kTiledRow = 4096;     // rows from here on are tiled
+inline constexpr std::int64_t kTiledFewRow = 1024;  // or from here on, where they are few
+inline constexpr std::int64_t kLongRowBlocks = 4;   // rows a multiprocessor, from which on a block walks a row
 inline constexpr std::int64_t kThreadsPerMultiprocessor = 1024;
-inline constexpr std::int64_t kColumnChunk = 16;        // rows that a chunk has at least
+inline constexpr std::int64_t kColumnChunk = 16;  // rows that a chunk has at least
 
 inline bool vectors_fit(const void* p, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(p) % std::min<std::size_t>(bytes, 16) == 0;

@@ -11,8 +11,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) search_values(SearchArgs args) {
   const std::int64_t j = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (j >= args.count) return;
-  args.out[j] = functors::search_row(static_cast<const T*>(args.sorted), args.n,
-                                     static_cast<const T*>(args.values)[j], args.right);
+  args.out[j] = functors::search_row(static_cast<const T*>(args.sorted), args.n, static_cast<const T*>(args.values)[j],
+                                     args.right);
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ __device__ void for_each_element(std::int64_t n, F f) {
   for (int k = 0; k < kPerThread; ++k)
     if (first + k * kThreads < n) f(first + k * kThreads);
 }
-dim3 grid_of(std::int64_t n) { return dim3(static_cast<unsigned>((n + kThreads * kPerThread - 1) / (kThreads * kPerThread))); }
+dim3 grid_of(std::int64_t n) {
+  return dim3(static_cast<unsigned>((n + kThreads * kPerThread - 1) / (kThreads * kPerThread)));
+}
 
 // Where an element lies: its row goes above the key, its position in the row is the payload.
 struct RowShape {
@@ -74,7 +76,8 @@ __global__ void encode_wide(const void* in, WideItem* items, DType dtype, int it
 
 template <class Key, class Bits>
 __global__ void decode_keys(const Key* keys, Bits* out, functors::KeyCode code, std::int64_t n) {
-  for_each_element(n, [&](std::int64_t i) { out[i] = functors::from_value_key(static_cast<Bits>(keys[i] ^ kSignFlip<Key>), code); });
+  for_each_element(
+      n, [&](std::int64_t i) { out[i] = functors::from_value_key(static_cast<Bits>(keys[i] ^ kSignFlip<Key>), code); });
 }
 
 // Sorted positions to the outputs; `stride` words of 32 bits from one position to the next.
@@ -126,8 +129,8 @@ int sort_values(const Rows& rows, int row_bits) {
   Scratch scratch(rows.args);
   KeyBuffers<Key> keys{scratch.get<Key>(total), nullptr};
   // The output serves as the second buffer where its elements are as wide: it is written last in any case.
-  keys.spare = sizeof(Bits) == sizeof(Key) && rows.out != rows.in ? reinterpret_cast<Key*>(rows.out)
-                                                                  : scratch.get<Key>(total);
+  keys.spare =
+      sizeof(Bits) == sizeof(Key) && rows.out != rows.in ? reinterpret_cast<Key*>(rows.out) : scratch.get<Key>(total);
   if (scratch.failed()) return kErrorMemory;
   int status = launch(encode_keys<Bits, Key>, grid_of(total), kThreads, 0, rows.args.stream,
                       reinterpret_cast<const Bits*>(rows.in), keys.current, static_cast<std::uint32_t*>(nullptr),
@@ -149,13 +152,13 @@ int sort_positions(const Rows& rows, int row_bits) {
   int status = 0;
   if constexpr (sizeof(Key) == 8) {
     if (rows.dtype() == DType::kComplex64)
-      status = launch(encode_complex64, grid_of(total), kThreads, 0, rows.args.stream, static_cast<const void*>(rows.in),
-                      keys.current, positions.current, rows.code(), total);
+      status = launch(encode_complex64, grid_of(total), kThreads, 0, rows.args.stream,
+                      static_cast<const void*>(rows.in), keys.current, positions.current, rows.code(), total);
   }
   if (rows.dtype() != DType::kComplex64)
-    status = launch(encode_keys<Bits, Key>, grid_of(total), kThreads, 0, rows.args.stream,
-                    reinterpret_cast<const Bits*>(rows.in), keys.current, positions.current, rows.code(), true,
-                    rows.shape);
+    status =
+        launch(encode_keys<Bits, Key>, grid_of(total), kThreads, 0, rows.args.stream,
+               reinterpret_cast<const Bits*>(rows.in), keys.current, positions.current, rows.code(), true, rows.shape);
   if (status == 0)
     status = radix_sort(keys, positions, total, static_cast<int>(sizeof(Bits)) * 8 + row_bits, rows.args);
   return status != 0 ? status : rows.write(positions.current, 1);

@@ -52,7 +52,7 @@ struct BlockSortCall {
   DType dtype;
   int itemsize;
   functors::KeyCode code;
-  int n;               // of a row
+  int n;  // of a row
   int rows_per_block;
   std::int64_t total;  // elements of all rows
   Divider by_n;
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(Items::kThreads) sort_blocks(BlockSortCall cal
     items[k] = Items::none();
     if (i < count) {
       const int row = static_cast<int>(call.by_n.quotient(static_cast<std::uint32_t>(i)));
-      items[k] = Items::make(wide_key(call.dtype, call.itemsize, call.code, call.keys_in, first + i), row,
-                             i - row * call.n);
+      items[k] =
+          Items::make(wide_key(call.dtype, call.itemsize, call.code, call.keys_in, first + i), row, i - row * call.n);
     }
   }
   Sort(storage).Sort(items, typename Items::Order{});
@@ -107,9 +107,15 @@ template <class Items>
 int launch_blocks(const SortArgs& args) {
   const auto n = static_cast<int>(args.n);
   const int rows_per_block = Items::kThreads * Items::kPerThread / n;
-  const BlockSortCall call{args.dtype,     info(args.dtype).itemsize, functors::key_code(args.dtype, args.descending),
-                           n,              rows_per_block,            args.rows * args.n,
-                           Divider::of(n), args.keys_in,              args.keys_out,
+  const BlockSortCall call{args.dtype,
+                           info(args.dtype).itemsize,
+                           functors::key_code(args.dtype, args.descending),
+                           n,
+                           rows_per_block,
+                           args.rows * args.n,
+                           Divider::of(n),
+                           args.keys_in,
+                           args.keys_out,
                            args.indices};
   const std::int64_t blocks = (args.rows + rows_per_block - 1) / rows_per_block;
   return launch(sort_blocks<Items>, dim3(static_cast<unsigned>(blocks)), Items::kThreads, 0, args.stream, call);

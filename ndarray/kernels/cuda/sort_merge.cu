@@ -19,8 +19,7 @@ struct ItemOrder {
 
 int merge_sort(WideItem* items, std::int64_t n, const SortArgs& args) {
   std::size_t bytes = 0;
-  cudaError_t error =
-      cub::DeviceMergeSort::SortKeys(nullptr, bytes, items, n, ItemOrder{}, stream_of(args.stream));
+  cudaError_t error = cub::DeviceMergeSort::SortKeys(nullptr, bytes, items, n, ItemOrder{}, stream_of(args.stream));
   if (error != cudaSuccess) return static_cast<int>(error);
   void* const memory = args.workspace.get(std::max<std::size_t>(bytes, 1));
   if (memory == nullptr) return kErrorMemory;

@@ -60,7 +60,8 @@ int radix_sort_direct(const K* in, K* out, std::int64_t n, const SortArgs& args,
   KeyBuffers<K> keys{out, static_cast<K*>(args.workspace.get(static_cast<std::size_t>(n) * sizeof(K)))};
   if (keys.spare == nullptr) return kErrorMemory;
   const int status = radix_sort_buffers(keys, n, kBits, args);
-  if (used != nullptr) *used = {keys.current == out ? keys.spare : keys.current, static_cast<std::size_t>(n) * sizeof(K)};
+  if (used != nullptr)
+    *used = {keys.current == out ? keys.spare : keys.current, static_cast<std::size_t>(n) * sizeof(K)};
   if (status != 0 || keys.current == out) return status;
   return static_cast<int>(cudaMemcpyAsync(out, keys.current, static_cast<std::size_t>(n) * sizeof(K),
                                           cudaMemcpyDeviceToDevice, stream_of(args.stream)));

@@ -1,8 +1,8 @@
 // The radix sort of float32 keys as they lie in memory.
 //
-// CUB's own order of floats is taken, and mended: it puts NaN with a set sign bit first, where every NaN belongs last. A
-// key type of that order took 1.69 ms for 2^26 keys on an H200, CUB's takes 1.50, and a look at the first key almost
-// nothing.
+// CUB's own order of floats is taken, and corrected: it puts NaN with a set sign bit first, where every NaN belongs
+// last. A key type of that order took 1.69 ms for 2^26 keys on an H200, CUB's takes 1.50, and a look at the first key
+// almost nothing.
 #include "ndarray/kernels/cuda/sort_radix.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -17,10 +17,8 @@ __device__ std::int64_t leading_nans(const float* sorted, std::int64_t n) {
   std::int64_t low = 1, high = n;  // the first `low` are NaN with a set sign, none from `high` on is
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;
-    if (is_nan(sorted[middle]) && signbit(sorted[middle]))
-      low = middle + 1;
-    else
-      high = middle;
+    if (is_nan(sorted[middle]) && signbit(sorted[middle])) low = middle + 1;
+    else high = middle;
   }
   return low;
 }

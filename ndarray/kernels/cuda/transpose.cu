@@ -250,7 +250,7 @@ bool is_aligned(const TransposeParams& p, int itemsize, int bytes) noexcept {
 }  // namespace
 
 int launch_transpose(const Call& call) {
-  const Loop& loop = call.loop;
+  const KernelLoop& loop = call.loop;
   const int itemsize = call.itemsizes[0];
   if (loop.ndim < 2 || loop.strides[0][0] != itemsize) return kNotVectorisable;
   int unit = 0;
@@ -288,10 +288,8 @@ int launch_transpose(const Call& call) {
     case 4:
       return is_aligned(p, itemsize, 16) ? start<QuadTiles, 4>(p, batch, call.stream)
                                          : start<ElementTiles<std::uint32_t, 32>, 4>(p, batch, call.stream);
-    case 8:
-      return start<ElementTiles<std::uint64_t, 32>, 8>(p, batch, call.stream);
-    default:
-      return start<ElementTiles<Vector<std::uint64_t, 2>, 32>, 16>(p, batch, call.stream);
+    case 8: return start<ElementTiles<std::uint64_t, 32>, 8>(p, batch, call.stream);
+    default: return start<ElementTiles<Vector<std::uint64_t, 2>, 32>, 16>(p, batch, call.stream);
   }
 }
 

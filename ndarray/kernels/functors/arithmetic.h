@@ -17,36 +17,30 @@ DLBRIDGE_ND_HD constexpr auto wrap(A x) noexcept {
 
 template <class A>
 DLBRIDGE_ND_HD inline A add(A a, A b) noexcept {
-  if constexpr (is_integer_v<A>)
-    return static_cast<A>(wrap(a) + wrap(b));
-  else
-    return a + b;
+  if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) + wrap(b));
+  else return a + b;
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline A subtract(A a, A b) noexcept {
-  if constexpr (is_integer_v<A>)
-    return static_cast<A>(wrap(a) - wrap(b));
-  else
-    return a - b;
+  if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) - wrap(b));
+  else return a - b;
 }
 
 // Complex: the textbook formula, as NumPy and every GPU library use; infinities are not recovered.
 template <class A>
 DLBRIDGE_ND_HD inline A multiply(A a, A b) noexcept {
-  if constexpr (is_integer_v<A>)
-    return static_cast<A>(wrap(a) * wrap(b));
+  if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) * wrap(b));
   else if constexpr (is_complex_v<A>)
     return A(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else
-    return a * b;
+  else return a * b;
 }
 
 // Smith's method: no overflow in between.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> divide(complex<T> a, complex<T> b) noexcept {
   const T br = b.real(), bi = b.imag();
-  const T br_abs = br < T(0) ? -br : br, bi_abs = bi < T(0) ? -bi : bi;
+  const T br_abs = std::fabs(br), bi_abs = std::fabs(bi);  // of -0, too: NumPy divides by +0
   if (br_abs >= bi_abs) {
     if (br_abs == T(0) && bi_abs == T(0)) return {a.real() / br_abs, a.imag() / br_abs};
     const T ratio = bi / br;
@@ -65,22 +59,29 @@ DLBRIDGE_ND_HD inline T divide(T a, T b) noexcept {
 
 template <class A>
 DLBRIDGE_ND_HD inline A negative(A x) noexcept {
-  if constexpr (is_integer_v<A>)
-    return static_cast<A>(wrap_t<A>{0} - wrap(x));
-  else
-    return -x;
+  if constexpr (is_integer_v<A>) return static_cast<A>(wrap_t<A>{0} - wrap(x));
+  else return -x;
+}
+
+template <class T>
+DLBRIDGE_ND_HD inline T hypot(T x, T y) noexcept {
+  const T length = std::hypot(x, y);
+#if defined(__CUDA_ARCH__)
+  // CUDA's for double (13.0) is infinite beside the largest numbers, where the larger one alone is the length.
+  if constexpr (sizeof(T) == 8) {
+    const T larger = std::fmax(std::fabs(x), std::fabs(y)), smaller = std::fmin(std::fabs(x), std::fabs(y));
+    if (std::isinf(length) && !std::isinf(larger) && smaller <= larger * T(0x1p-27)) return larger;
+  }
+#endif
+  return length;
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline auto absolute(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return std::hypot(x.real(), x.imag());
-  else if constexpr (std::is_floating_point_v<A>)
-    return std::fabs(x);
-  else if constexpr (std::is_signed_v<A>)
-    return x < A(0) ? negative(x) : x;
-  else
-    return x;
+  if constexpr (is_complex_v<A>) return hypot(x.real(), x.imag());
+  else if constexpr (std::is_floating_point_v<A>) return std::fabs(x);
+  else if constexpr (std::is_signed_v<A>) return x < A(0) ? negative(x) : x;
+  else return x;
 }
 
 // Complex: z / |z|.
@@ -90,14 +91,10 @@ DLBRIDGE_ND_HD inline A sign(A x) noexcept {
     using T = real_t<A>;
     T magnitude = absolute(x);
     if (is_inf(magnitude)) {
-      if (is_inf(x.real()) && is_inf(x.imag()))
-        magnitude = std::numeric_limits<T>::quiet_NaN();  // any direction
-      else if (is_inf(x.real()))
-        return A(x.real() > T(0) ? T(1) : T(-1), T(0));
-      else if (is_inf(x.imag()))
-        return A(T(0), x.imag() > T(0) ? T(1) : T(-1));
-      else
-        x = A(x.real() * T(0.25), x.imag() * T(0.25)), magnitude = absolute(x);  // the magnitude alone overflowed
+      if (is_inf(x.real()) && is_inf(x.imag())) magnitude = std::numeric_limits<T>::quiet_NaN();  // any direction
+      else if (is_inf(x.real())) return A(x.real() > T(0) ? T(1) : T(-1), T(0));
+      else if (is_inf(x.imag())) return A(T(0), x.imag() > T(0) ? T(1) : T(-1));
+      else x = A(x.real() * T(0.25), x.imag() * T(0.25)), magnitude = absolute(x);  // the magnitude alone overflowed
     }
     if (is_nan(magnitude)) return A(magnitude, magnitude);
     return magnitude == T(0) ? A(T(0), T(0)) : A(x.real() / magnitude, x.imag() / magnitude);
@@ -112,21 +109,16 @@ DLBRIDGE_ND_HD inline A sign(A x) noexcept {
 
 template <class A>
 DLBRIDGE_ND_HD inline A reciprocal(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return divide(A(1, 0), x);
-  else if constexpr (is_integer_v<A>)
-    return x == A(1) || (std::is_signed_v<A> && negative(x) == A(1)) ? x : A(0);
-  else
-    return A(1) / x;
+  if constexpr (is_complex_v<A>) return divide(A(1, 0), x);
+  else if constexpr (is_integer_v<A>) return x == A(1) || (std::is_signed_v<A> && negative(x) == A(1)) ? x : A(0);
+  else return A(1) / x;
 }
 
 // Integer division that no operands can make undefined: by zero 0, by -1 the (wrapping) negative.
 template <class A>
 DLBRIDGE_ND_HD inline bool divides_badly(A b) noexcept {
-  if constexpr (std::is_signed_v<A>)
-    return b == A(0) || b == A(-1);
-  else
-    return b == A(0);
+  if constexpr (std::is_signed_v<A>) return b == A(0) || b == A(-1);
+  else return b == A(0);
 }
 
 // Rounds towards minus infinity, also for floats; there by Python's divmod, so that q * b + r gives a again.
@@ -137,8 +129,7 @@ DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
     const A quotient = static_cast<A>(a / b);
     if constexpr (std::is_signed_v<A>)
       return static_cast<A>(quotient - (((a ^ b) < 0) && static_cast<A>(quotient * b) != a));
-    else
-      return quotient;
+    else return quotient;
   } else {
     if (b == A(0)) return a / b;
     const A mod = std::fmod(a, b);
@@ -156,10 +147,8 @@ DLBRIDGE_ND_HD inline A remainder(A a, A b) noexcept {
   if constexpr (is_integer_v<A>) {
     if (divides_badly(b)) return A(0);
     const A rest = static_cast<A>(a % b);
-    if constexpr (std::is_signed_v<A>)
-      return rest != A(0) && ((rest ^ b) < 0) ? static_cast<A>(rest + b) : rest;
-    else
-      return rest;
+    if constexpr (std::is_signed_v<A>) return rest != A(0) && ((rest ^ b) < 0) ? static_cast<A>(rest + b) : rest;
+    else return rest;
   } else {
     const A mod = std::fmod(a, b);
     if (b == A(0)) return mod;
@@ -171,10 +160,8 @@ DLBRIDGE_ND_HD inline A remainder(A a, A b) noexcept {
 // C's remainder: has the dividend's sign.
 template <class A>
 DLBRIDGE_ND_HD inline A fmod(A a, A b) noexcept {
-  if constexpr (is_integer_v<A>)
-    return divides_badly(b) ? A(0) : static_cast<A>(a % b);
-  else
-    return std::fmod(a, b);
+  if constexpr (is_integer_v<A>) return divides_badly(b) ? A(0) : static_cast<A>(a % b);
+  else return std::fmod(a, b);
 }
 
 // base ** exponent by squaring. A negative exponent gives what truncating the true value gives, and 0 ** -n is 0.

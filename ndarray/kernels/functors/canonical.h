@@ -2,7 +2,7 @@
 // logical_or. canonical() names the pair whose kernel does it; kernels exist for the pairs that name themselves.
 #pragma once
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 
@@ -44,14 +44,17 @@ constexpr DType cast_target(DType from, DType to) noexcept {
   return narrow || !contains(kInexactSet, from) ? unsigned_of(to) : to;
 }
 constexpr DType cast_source(DType from, DType to) noexcept {
-  if (from == DType::kBool) return DType::kUInt8;
+  if (from == DType::kBool) return from;  // any byte that is not 0 is 1
   const bool keeps_or_narrows = contains(kIntSet, to) && info(to).itemsize <= info(from).itemsize;
   return keeps_or_narrows || to == DType::kBool ? unsigned_of(from) : from;
 }
 // Whether the bits of `from` are the bits of `to`.
 constexpr bool is_same_bits(DType from, DType to) noexcept {
-  const bool from_bool = from == DType::kBool && (to == DType::kUInt8 || to == DType::kInt8);
-  return from == to || from_bool || (contains(kIntSet, from) && unsigned_of(from) == unsigned_of(to));
+  return from == to || (contains(kIntSet, from) && unsigned_of(from) == unsigned_of(to));
+}
+// The same for a result that a kernel has made: its bools are 0 and 1.
+constexpr bool is_same_result_bits(DType from, DType to) noexcept {
+  return is_same_bits(from, to) || (from == DType::kBool && unsigned_of(to) == DType::kUInt8);
 }
 
 namespace detail {

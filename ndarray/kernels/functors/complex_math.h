@@ -1,5 +1,6 @@
 // Elementary functions of complex numbers. Branch cuts and special values are those of the library beneath: libm's on
-// the host, Thrust's (a port of FreeBSD's) on the device. What neither has follows NumPy's formulas.
+// the host, Thrust's (a port of FreeBSD's) on the device, but for what those answer differently at infinity and NaN:
+// that is here for both, as C99's annex G has it. What neither has follows NumPy's formulas.
 #pragma once
 
 #include "ndarray/kernels/functors/math.h"
@@ -30,27 +31,85 @@ DLBRIDGE_ND_HD inline complex<T> from_lib(lib_complex<T> z) noexcept {
 }
 }  // namespace detail
 
-#define DLBRIDGE_ND_COMPLEX_FUNCTION(name)                                   \
-  template <class T>                                                         \
-  DLBRIDGE_ND_HD inline complex<T> complex_##name(complex<T> z) noexcept {   \
-    return detail::from_lib<T>(detail::lib::name(detail::to_lib<T>(z)));     \
+#define DLBRIDGE_ND_COMPLEX_FUNCTION(name)                                 \
+  template <class T>                                                       \
+  DLBRIDGE_ND_HD inline complex<T> complex_##name(complex<T> z) noexcept { \
+    return detail::from_lib<T>(detail::lib::name(detail::to_lib<T>(z)));   \
   }
-DLBRIDGE_ND_COMPLEX_FUNCTION(sqrt)
 DLBRIDGE_ND_COMPLEX_FUNCTION(exp)
-DLBRIDGE_ND_COMPLEX_FUNCTION(log)
 DLBRIDGE_ND_COMPLEX_FUNCTION(sin)
 DLBRIDGE_ND_COMPLEX_FUNCTION(cos)
-DLBRIDGE_ND_COMPLEX_FUNCTION(tan)
 DLBRIDGE_ND_COMPLEX_FUNCTION(asin)
 DLBRIDGE_ND_COMPLEX_FUNCTION(acos)
 DLBRIDGE_ND_COMPLEX_FUNCTION(atan)
 DLBRIDGE_ND_COMPLEX_FUNCTION(sinh)
 DLBRIDGE_ND_COMPLEX_FUNCTION(cosh)
-DLBRIDGE_ND_COMPLEX_FUNCTION(tanh)
 DLBRIDGE_ND_COMPLEX_FUNCTION(asinh)
-DLBRIDGE_ND_COMPLEX_FUNCTION(acosh)
 DLBRIDGE_ND_COMPLEX_FUNCTION(atanh)
 #undef DLBRIDGE_ND_COMPLEX_FUNCTION
+
+namespace detail {
+template <class T>
+DLBRIDGE_ND_HD inline bool is_finite(T x) noexcept {
+  return x - x == T(0);
+}
+// Thrust loses the digits of numbers near the smallest ones: kUp carries them to where it does not.
+template <class T>
+struct Tiny {
+  static constexpr int kBits = std::numeric_limits<T>::digits * 2 + 2;  // even
+  static constexpr T kUp = sizeof(T) == 4 ? T(0x1p50) : T(0x1p108);
+  static constexpr T kRootDown = sizeof(T) == 4 ? T(0x1p-25) : T(0x1p-54);
+  DLBRIDGE_ND_HD static bool holds(complex<T> z) noexcept {
+    return std::fabs(z.real()) < std::numeric_limits<T>::min() * kUp &&
+           std::fabs(z.imag()) < std::numeric_limits<T>::min() * kUp;
+  }
+};
+}  // namespace detail
+
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_sqrt(complex<T> z) noexcept {
+  using Tiny = detail::Tiny<T>;
+  const bool tiny = Tiny::holds(z);
+  if (tiny) z = {z.real() * Tiny::kUp, z.imag() * Tiny::kUp};
+  const complex<T> root = detail::from_lib<T>(detail::lib::sqrt(detail::to_lib<T>(z)));
+  return tiny ? complex<T>(root.real() * Tiny::kRootDown, root.imag() * Tiny::kRootDown) : root;
+}
+
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_log(complex<T> z) noexcept {
+  using Tiny = detail::Tiny<T>;
+  const T x = z.real(), y = z.imag();
+  if (Tiny::holds(z)) {
+    const auto log = detail::lib::log(detail::lib_complex<T>(x * Tiny::kUp, y * Tiny::kUp));
+    return {log.real() - T(Tiny::kBits) * T(0.693147180559945309417232121458176568), log.imag()};
+  }
+  if (detail::is_finite(x) && detail::is_finite(y)) return detail::from_lib<T>(detail::lib::log(detail::to_lib<T>(z)));
+  return {std::log(hypot(x, y)), std::atan2(y, x)};  // an infinity is one whatever the other part is
+}
+
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_acosh(complex<T> z) noexcept {
+  const T x = z.real(), y = z.imag();
+  if (detail::is_finite(x) && detail::is_finite(y))
+    return detail::from_lib<T>(detail::lib::acosh(detail::to_lib<T>(z)));
+  const T length = hypot(x, y);
+  if (length == length) return {length, std::atan2(y, x)};  // infinite
+  return {length, x == T(0) ? T(1.570796326794896619231321691639751442) : length};
+}
+
+// On the imaginary axis the real part is 0, whatever the other is.
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_tanh(complex<T> z) noexcept {
+  if (z.real() == T(0) && !detail::is_finite(z.imag())) return {z.real(), std::numeric_limits<T>::quiet_NaN()};
+  return detail::from_lib<T>(detail::lib::tanh(detail::to_lib<T>(z)));
+}
+
+// tan(z) = -i tanh(i z)
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_tan(complex<T> z) noexcept {
+  if (z.imag() == T(0) && !detail::is_finite(z.real())) return {std::numeric_limits<T>::quiet_NaN(), z.imag()};
+  return detail::from_lib<T>(detail::lib::tan(detail::to_lib<T>(z)));
+}
 
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_log2(complex<T> z) noexcept {
@@ -66,13 +125,19 @@ DLBRIDGE_ND_HD inline complex<T> complex_log10(complex<T> z) noexcept {
   return {log.real() * kScale, log.imag() * kScale};
 }
 
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_exp2(complex<T> z) noexcept {
+  constexpr T kScale = T(0.693147180559945309417232121458176568);
+  return complex_exp(complex<T>(z.real() * kScale, z.imag() * kScale));
+}
+
 // Near 0, |1 + z|^2 - 1 = x * (2 + x) + y^2 keeps the digits that 1 + x would drop.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_log1p(complex<T> z) noexcept {
   const T x = z.real(), y = z.imag();
   const T angle = std::atan2(y, x + T(1));
   if (std::fabs(x) < T(0.5) && std::fabs(y) < T(0.5)) return {T(0.5) * std::log1p(x * (x + T(2)) + y * y), angle};
-  return {std::log(std::hypot(x + T(1), y)), angle};
+  return {std::log(hypot(x + T(1), y)), angle};
 }
 
 // exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin(y / 2)^2
@@ -89,7 +154,7 @@ DLBRIDGE_ND_HD inline complex<T> complex_power(complex<T> base, complex<T> expon
   const T re = exponent.real();
   if (re == T(0) && exponent.imag() == T(0)) return {T(1), T(0)};
   if (base.real() == T(0) && base.imag() == T(0)) {
-    if (re > T(0) && exponent.imag() == T(0)) return {T(0), T(0)};
+    if (re > T(0)) return {T(0), T(0)};
     return {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::quiet_NaN()};
   }
   if (exponent.imag() == T(0) && re > T(-100) && re < T(100) && re == std::trunc(re)) {

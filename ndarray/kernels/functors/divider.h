@@ -10,7 +10,8 @@
 namespace dlbridge::nd {
 
 // U is std::uint32_t or std::uint64_t, of `bits` bits. Exact for 0 <= n < 2^(bits - 1) and 1 <= divisor < 2^(bits - 1):
-// with 2^shift >= divisor, magic is 2^bits * (2^shift - divisor) / divisor + 1, and n + high(n * magic) cannot overflow.
+// with 2^shift >= divisor, magic is 2^bits * (2^shift - divisor) / divisor + 1, and n + high(n * magic) cannot
+// overflow.
 template <class U>
 struct BasicDivider {
   U divisor;
@@ -26,10 +27,8 @@ struct BasicDivider {
 
   DLBRIDGE_ND_HD U quotient(U n) const noexcept {
 #if defined(__CUDA_ARCH__)
-    if constexpr (kBits == 32)
-      return (__umulhi(n, magic) + n) >> shift;
-    else
-      return (__umul64hi(n, magic) + n) >> shift;
+    if constexpr (kBits == 32) return (__umulhi(n, magic) + n) >> shift;
+    else return (__umul64hi(n, magic) + n) >> shift;
 #else
     return (static_cast<U>((Wide{n} * magic) >> kBits) + n) >> shift;
 #endif

@@ -12,56 +12,41 @@ using unsigned_t = std::make_unsigned_t<T>;
 
 template <class A>
 DLBRIDGE_ND_HD inline bool is_nan(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return x.real() != x.real() || x.imag() != x.imag();
-  else if constexpr (std::is_floating_point_v<A>)
-    return x != x;
-  else
-    return false;
+  if constexpr (is_complex_v<A>) return x.real() != x.real() || x.imag() != x.imag();
+  else if constexpr (std::is_floating_point_v<A>) return x != x;
+  else return false;
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline bool is_inf(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return is_inf(x.real()) || is_inf(x.imag());
-  else
-    return x == std::numeric_limits<A>::infinity() || x == -std::numeric_limits<A>::infinity();
+  if constexpr (is_complex_v<A>) return is_inf(x.real()) || is_inf(x.imag());
+  else return x == std::numeric_limits<A>::infinity() || x == -std::numeric_limits<A>::infinity();
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline bool is_finite(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return is_finite(x.real()) && is_finite(x.imag());
-  else
-    return x - x == A(0);  // inf - inf and NaN - NaN are NaN
+  if constexpr (is_complex_v<A>) return is_finite(x.real()) && is_finite(x.imag());
+  else return x - x == A(0);  // inf - inf and NaN - NaN are NaN
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline bool signbit(A x) noexcept {
-  if constexpr (std::is_same_v<A, float>)
-    return (__builtin_bit_cast(std::uint32_t, x) >> 31) != 0;
-  else if constexpr (std::is_same_v<A, double>)
-    return (__builtin_bit_cast(std::uint64_t, x) >> 63) != 0;
-  else if constexpr (std::is_signed_v<A>)
-    return x < A(0);
-  else
-    return false;
+  if constexpr (std::is_same_v<A, float>) return (__builtin_bit_cast(std::uint32_t, x) >> 31) != 0;
+  else if constexpr (std::is_same_v<A, double>) return (__builtin_bit_cast(std::uint64_t, x) >> 63) != 0;
+  else if constexpr (std::is_signed_v<A>) return x < A(0);
+  else return false;
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline bool truth(A x) noexcept {
-  if constexpr (is_complex_v<A>)
-    return x.real() != 0 || x.imag() != 0;
-  else
-    return x != A(0);
+  if constexpr (is_complex_v<A>) return x.real() != 0 || x.imag() != 0;
+  else return x != A(0);
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline bool equal(A a, A b) noexcept {
-  if constexpr (is_complex_v<A>)
-    return a.real() == b.real() && a.imag() == b.imag();
-  else
-    return a == b;
+  if constexpr (is_complex_v<A>) return a.real() == b.real() && a.imag() == b.imag();
+  else return a == b;
 }
 
 // Complex numbers are ordered lexicographically; a pair with a NaN anywhere that counts is unordered.
@@ -70,8 +55,7 @@ DLBRIDGE_ND_HD inline bool less(A a, A b) noexcept {
   if constexpr (is_complex_v<A>)
     return (a.real() < b.real() && !is_nan(a.imag()) && !is_nan(b.imag())) ||
            (a.real() == b.real() && a.imag() < b.imag());
-  else
-    return a < b;
+  else return a < b;
 }
 
 template <class A>
@@ -79,8 +63,7 @@ DLBRIDGE_ND_HD inline bool less_equal(A a, A b) noexcept {
   if constexpr (is_complex_v<A>)
     return (a.real() < b.real() && !is_nan(a.imag()) && !is_nan(b.imag())) ||
            (a.real() == b.real() && a.imag() <= b.imag());
-  else
-    return a <= b;
+  else return a <= b;
 }
 
 // Bits that leave the value are gone: a count outside [0, width) gives 0, to the right the sign all over.

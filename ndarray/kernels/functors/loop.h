@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ndarray/core/kernel_api.h"
+#include "dlbridge/dims.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
 
 inline constexpr int kTiledDims = kLoopDims + 2;  // tiling makes two dims four
 
 // Dims innermost first; an operand that is no memory (a scalar) has a null address and strides of 0.
-struct Loop {
+struct KernelLoop {
   int operands;
   int ndim;
   std::int64_t shape[kTiledDims];
@@ -25,15 +26,7 @@ struct Loop {
   }
 };
 
-inline void erase_dim(Loop& loop, int dim) noexcept {
-  for (int d = dim + 1; d < loop.ndim; ++d) {
-    loop.shape[d - 1] = loop.shape[d];
-    for (int k = 0; k < loop.operands; ++k) loop.strides[k][d - 1] = loop.strides[k][d];
-  }
-  --loop.ndim;
-}
-
-inline void insert_dim(Loop& loop, int dim) noexcept {
+inline void insert_dim(KernelLoop& loop, int dim) noexcept {
   for (int d = loop.ndim; d > dim; --d) {
     loop.shape[d] = loop.shape[d - 1];
     for (int k = 0; k < loop.operands; ++k) loop.strides[k][d] = loop.strides[k][d - 1];
@@ -41,22 +34,14 @@ inline void insert_dim(Loop& loop, int dim) noexcept {
   ++loop.ndim;
 }
 
-// Drops extents of 1 and joins neighbours that every operand walks as one.
-inline void merge_dims(Loop& loop) noexcept {
-  for (int d = loop.ndim - 1; d >= 0; --d)
-    if (loop.shape[d] == 1) erase_dim(loop, d);
-  for (int d = loop.ndim - 1; d > 0; --d) {
-    bool joins = true;
-    for (int k = 0; k < loop.operands; ++k)
-      joins = joins && loop.strides[k][d] == loop.strides[k][d - 1] * loop.shape[d - 1];
-    if (!joins) continue;
-    loop.shape[d - 1] *= loop.shape[d];
-    erase_dim(loop, d);
-  }
+inline void merge_dims(KernelLoop& loop) noexcept {
+  std::int64_t* rows[kMaxOperands];
+  for (int k = 0; k < loop.operands; ++k) rows[k] = loop.strides[k];
+  loop.ndim = dlbridge::merge_dims(loop.shape, loop.ndim, rows, loop.operands);
 }
 
-inline Loop make_loop(const ElementwiseArgs& args, const int* itemsizes) noexcept {
-  Loop loop;
+inline KernelLoop make_loop(const ElementwiseArgs& args, const int* itemsizes) noexcept {
+  KernelLoop loop;
   loop.operands = args.operands;
   loop.ndim = args.contiguous ? 1 : args.ndim;
   if (args.contiguous) loop.shape[0] = args.size;
@@ -72,8 +57,8 @@ inline Loop make_loop(const ElementwiseArgs& args, const int* itemsizes) noexcep
 }
 
 // The part [begin, end) of a dim.
-inline Loop slice_dim(const Loop& loop, int dim, std::int64_t begin, std::int64_t end) noexcept {
-  Loop part = loop;
+inline KernelLoop slice_dim(const KernelLoop& loop, int dim, std::int64_t begin, std::int64_t end) noexcept {
+  KernelLoop part = loop;
   part.shape[dim] = end - begin;
   for (int k = 0; k < loop.operands; ++k)
     if (part.data[k] != nullptr) part.data[k] += begin * loop.strides[k][dim];
@@ -81,7 +66,7 @@ inline Loop slice_dim(const Loop& loop, int dim, std::int64_t begin, std::int64_
 }
 
 // Bytes from the lowest to the highest address that an operand's elements start at.
-inline std::int64_t extent_bytes(const Loop& loop, int operand) noexcept {
+inline std::int64_t extent_bytes(const KernelLoop& loop, int operand) noexcept {
   std::int64_t extent = 0;
   for (int d = 0; d < loop.ndim; ++d) extent += (loop.shape[d] - 1) * std::abs(loop.strides[operand][d]);
   return extent;
@@ -89,7 +74,7 @@ inline std::int64_t extent_bytes(const Loop& loop, int operand) noexcept {
 
 // Calls run(part) for parts small enough that 32-bit offsets reach all of their elements.
 template <class Run>
-int for_each_32bit_part(const Loop& loop, std::int64_t limit, Run&& run) {
+int for_each_32bit_part(const KernelLoop& loop, std::int64_t limit, Run&& run) {
   bool fits = loop.size() <= limit;
   for (int k = 0; k < loop.operands; ++k) fits = fits && extent_bytes(loop, k) <= limit;
   if (fits) return run(loop);
@@ -112,7 +97,7 @@ struct TilePair {
   int across;
 };
 
-inline TilePair transposed_dims(const Loop& loop, const int* itemsizes) noexcept {
+inline TilePair transposed_dims(const KernelLoop& loop, const int* itemsizes) noexcept {
   TilePair found{0, 0};
   const int leads = loop.ndim > 1 && loop.shape[0] * itemsizes[0] < 64 ? 2 : 1;
   for (int lead = 0; lead < leads && found.across == 0; ++lead) {
@@ -133,7 +118,7 @@ inline TilePair transposed_dims(const Loop& loop, const int* itemsizes) noexcept
 }
 
 // One dim becomes two, (inner, outer).
-inline void split_dim(Loop& loop, int dim, std::int64_t inner) noexcept {
+inline void split_dim(KernelLoop& loop, int dim, std::int64_t inner) noexcept {
   insert_dim(loop, dim);
   loop.shape[dim + 1] = loop.shape[dim] / inner;
   loop.shape[dim] = inner;
@@ -143,14 +128,14 @@ inline void split_dim(Loop& loop, int dim, std::int64_t inner) noexcept {
 // Calls run(part) for the loop cut into one part of whole tiles, whose innermost dims are a tile's, and up to a few
 // rests at the edges. A tile has about `tile_size` elements, near square.
 template <class Run>
-int for_each_tiled_part(const Loop& loop, TilePair pair, std::int64_t tile_size, Run&& run) {
+int for_each_tiled_part(const KernelLoop& loop, TilePair pair, std::int64_t tile_size, Run&& run) {
   const int lead = pair.lead, across = pair.across;
   std::int64_t tall = std::min(loop.shape[across], std::int64_t{32});
   const std::int64_t wide = std::min(loop.shape[lead], std::max<std::int64_t>(tile_size / tall, 1));
   tall = std::min(loop.shape[across], std::max<std::int64_t>(tile_size / wide, 1));
   const std::int64_t whole_wide = loop.shape[lead] / wide * wide;
   const std::int64_t whole_tall = loop.shape[across] / tall * tall;
-  const Loop main = slice_dim(loop, lead, 0, whole_wide);
+  const KernelLoop main = slice_dim(loop, lead, 0, whole_wide);
   int rc = 0;
   if (whole_wide != loop.shape[lead])
     rc = for_each_tiled_part(slice_dim(loop, lead, whole_wide, loop.shape[lead]), pair, tile_size, run);
@@ -158,7 +143,7 @@ int for_each_tiled_part(const Loop& loop, TilePair pair, std::int64_t tile_size,
     rc = for_each_tiled_part(slice_dim(main, across, whole_tall, loop.shape[across]), pair, tile_size, run);
   if (rc != 0) return rc;
 
-  Loop tiled = slice_dim(main, across, 0, whole_tall);
+  KernelLoop tiled = slice_dim(main, across, 0, whole_tall);
   split_dim(tiled, across, tall);
   split_dim(tiled, lead, wide);
   for (int d = across + 1; d > lead + 1; --d) {  // the tile's second dim moves next to its first

@@ -1,7 +1,7 @@
 // What the matrix products of host and device share: the type that products of T are summed in.
 #pragma once
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 #include "ndarray/kernels/functors/canonical.h"
 #include "ndarray/kernels/types.h"
 
@@ -25,8 +25,7 @@ DLBRIDGE_ND_HD inline S multiply_add(S sum, S a, S b) noexcept {
   if constexpr (is_complex_v<S>)
     return S(sum.real() + a.real() * b.real() - a.imag() * b.imag(),
              sum.imag() + a.real() * b.imag() + a.imag() * b.real());
-  else
-    return sum + a * b;
+  else return sum + a * b;
 }
 
 // y[i] = sum over k of matrix[i, k] * x[k], for rows that no tile pays for. Strides in elements.
@@ -56,7 +55,7 @@ inline bool as_matrix_vector(const MatmulArgs& a, MatrixVector& out) noexcept {
 // Calls f.template operator()<T>() with a type that multiplies and adds as `dtype` does.
 template <class F>
 int visit_product(DType dtype, F&& f) {
-  return visit_dtype < kAllSet & ~kSignedSet > (unsigned_of(dtype), f, kErrorUnsupported);
+  return visit_dtype<kAllSet & ~kSignedSet>(unsigned_of(dtype), f, kErrorUnsupported);
 }
 
 }  // namespace dlbridge::nd

@@ -16,10 +16,10 @@ template <Op op, class C>
 using op_result_t = std::conditional_t<info(op).rule == TypeRule::kCompare, bool,
                                        std::conditional_t<info(op).rule == TypeRule::kReal, real_t<C>, C>>;
 
-#define DLBRIDGE_ND_UNARY(id, expression)                                   \
-  template <class C>                                                        \
-  struct OpFn<Op::id, C> {                                                  \
-    using A = arith_t<C>;                                                   \
+#define DLBRIDGE_ND_UNARY(id, expression)                                     \
+  template <class C>                                                          \
+  struct OpFn<Op::id, C> {                                                    \
+    using A = arith_t<C>;                                                     \
     DLBRIDGE_ND_HD auto operator()(A x) const noexcept { return expression; } \
   };
 #define DLBRIDGE_ND_BINARY(id, expression)                                         \
@@ -29,16 +29,14 @@ using op_result_t = std::conditional_t<info(op).rule == TypeRule::kCompare, bool
     DLBRIDGE_ND_HD auto operator()(A a, A b) const noexcept { return expression; } \
   };
 // A real function and its complex namesake.
-#define DLBRIDGE_ND_MATH(id, real_name, complex_name)            \
-  template <class C>                                             \
-  struct OpFn<Op::id, C> {                                       \
-    using A = arith_t<C>;                                        \
-    DLBRIDGE_ND_HD A operator()(A x) const noexcept {            \
-      if constexpr (is_complex_v<C>)                             \
-        return fn::complex_##complex_name(x);                    \
-      else                                                       \
-        return std::real_name(x);                                \
-    }                                                            \
+#define DLBRIDGE_ND_MATH(id, real_name, complex_name)                      \
+  template <class C>                                                       \
+  struct OpFn<Op::id, C> {                                                 \
+    using A = arith_t<C>;                                                  \
+    DLBRIDGE_ND_HD A operator()(A x) const noexcept {                      \
+      if constexpr (is_complex_v<C>) return fn::complex_##complex_name(x); \
+      else return std::real_name(x);                                       \
+    }                                                                      \
   };
 
 DLBRIDGE_ND_UNARY(kPositive, x)
@@ -53,7 +51,6 @@ DLBRIDGE_ND_UNARY(kCeil, std::ceil(x))
 DLBRIDGE_ND_UNARY(kTrunc, std::trunc(x))
 DLBRIDGE_ND_UNARY(kCbrt, std::cbrt(x))
 DLBRIDGE_ND_UNARY(kRsqrt, fn::rsqrt(x))
-DLBRIDGE_ND_UNARY(kExp2, std::exp2(x))
 DLBRIDGE_ND_UNARY(kErf, std::erf(x))
 DLBRIDGE_ND_UNARY(kLogicalNot, !fn::truth(x))
 DLBRIDGE_ND_UNARY(kIsNan, fn::is_nan(x))
@@ -64,6 +61,7 @@ DLBRIDGE_ND_UNARY(kInvert, static_cast<A>(~x))
 
 DLBRIDGE_ND_MATH(kSqrt, sqrt, sqrt)
 DLBRIDGE_ND_MATH(kExp, exp, exp)
+DLBRIDGE_ND_MATH(kExp2, exp2, exp2)
 DLBRIDGE_ND_MATH(kExpm1, expm1, expm1)
 DLBRIDGE_ND_MATH(kLog, log, log)
 DLBRIDGE_ND_MATH(kLog2, log2, log2)
@@ -86,10 +84,17 @@ template <class C>
 struct OpFn<Op::kRint, C> {
   using A = arith_t<C>;
   DLBRIDGE_ND_HD A operator()(A x) const noexcept {
-    if constexpr (is_complex_v<C>)
-      return A(std::rint(x.real()), std::rint(x.imag()));
-    else
-      return std::rint(x);
+    if constexpr (is_complex_v<C>) return A(std::rint(x.real()), std::rint(x.imag()));
+    else return std::rint(x);
+  }
+};
+
+template <class C>
+struct OpFn<Op::kExpit, C> {
+  using A = arith_t<C>;
+  DLBRIDGE_ND_HD A operator()(A x) const noexcept {
+    const A small = std::exp(-std::abs(x));  // never overflows, so that far below 0 the result is still exp(x)
+    return (x < A(0) ? small : A(1)) / (A(1) + small);
   }
 };
 
@@ -111,14 +116,14 @@ DLBRIDGE_ND_BINARY(kLessEqual, fn::less_equal(a, b))
 DLBRIDGE_ND_BINARY(kLogicalAnd, fn::truth(a) && fn::truth(b))
 DLBRIDGE_ND_BINARY(kLogicalOr, fn::truth(a) || fn::truth(b))
 DLBRIDGE_ND_BINARY(kLogicalXor, fn::truth(a) != fn::truth(b))
-DLBRIDGE_ND_BINARY(kBitwiseAnd, static_cast<A>(a & b))
+DLBRIDGE_ND_BINARY(kBitwiseAnd, static_cast<A>(a& b))
 DLBRIDGE_ND_BINARY(kBitwiseOr, static_cast<A>(a | b))
 DLBRIDGE_ND_BINARY(kBitwiseXor, static_cast<A>(a ^ b))
 DLBRIDGE_ND_BINARY(kLeftShift, fn::left_shift(a, b))
 DLBRIDGE_ND_BINARY(kRightShift, fn::right_shift(a, b))
 DLBRIDGE_ND_BINARY(kGcd, fn::gcd(a, b))
 DLBRIDGE_ND_BINARY(kArctan2, std::atan2(a, b))
-DLBRIDGE_ND_BINARY(kHypot, std::hypot(a, b))
+DLBRIDGE_ND_BINARY(kHypot, fn::hypot(a, b))
 DLBRIDGE_ND_BINARY(kCopysign, std::copysign(a, b))
 DLBRIDGE_ND_BINARY(kNextafter, fn::nextafter<C>(a, b))
 DLBRIDGE_ND_BINARY(kLogaddexp, fn::logaddexp(a, b))
@@ -128,12 +133,9 @@ template <class C>
 struct OpFn<Op::kPower, C> {
   using A = arith_t<C>;
   DLBRIDGE_ND_HD A operator()(A base, A exponent) const noexcept {
-    if constexpr (is_complex_v<C>)
-      return fn::complex_power(base, exponent);
-    else if constexpr (is_integer_v<C>)
-      return fn::integer_power(base, exponent);
-    else
-      return std::pow(base, exponent);
+    if constexpr (is_complex_v<C>) return fn::complex_power(base, exponent);
+    else if constexpr (is_integer_v<C>) return fn::integer_power(base, exponent);
+    else return std::pow(base, exponent);
   }
 };
 

@@ -1,6 +1,7 @@
 // The operations by the translation unit that instantiates them, in the order in which they are looked up.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "ndarray/kernels/functors/canonical.h"
@@ -13,26 +14,33 @@ struct OpGroup {
   static constexpr std::size_t size = sizeof...(ops);
 };
 
-using ArithmeticOps = OpGroup<Op::kNegative, Op::kAbsolute, Op::kSquare, Op::kConjugate, Op::kFloor, Op::kCeil,
-                              Op::kTrunc, Op::kRint, Op::kSqrt, Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide>;
-using ExtremaOps = OpGroup<Op::kMaximum, Op::kMinimum, Op::kFmax, Op::kFmin, Op::kClip, Op::kWhere>;
-using DivisionOps = OpGroup<Op::kSign, Op::kReciprocal, Op::kFloorDivide, Op::kRemainder, Op::kFmod, Op::kPower,
-                            Op::kGcd>;
-using LogicOps = OpGroup<Op::kInvert, Op::kLogicalNot, Op::kIsNan, Op::kIsInf, Op::kIsFinite, Op::kSignbit,
-                         Op::kEqual, Op::kNotEqual, Op::kLess, Op::kLessEqual, Op::kLogicalAnd, Op::kLogicalOr,
-                         Op::kLogicalXor, Op::kBitwiseAnd, Op::kBitwiseOr, Op::kBitwiseXor, Op::kLeftShift,
-                         Op::kRightShift>;
-using MathOps = OpGroup<Op::kCbrt, Op::kRsqrt, Op::kExp, Op::kExp2, Op::kExpm1, Op::kLog, Op::kLog2, Op::kLog10,
-                        Op::kLog1p, Op::kErf, Op::kArctan2, Op::kHypot, Op::kCopysign, Op::kNextafter,
-                        Op::kLogaddexp, Op::kHeaviside>;
-using TrigonometricOps = OpGroup<Op::kSin, Op::kCos, Op::kTan, Op::kArcsin, Op::kArccos, Op::kArctan, Op::kSinh,
-                                 Op::kCosh, Op::kTanh, Op::kArcsinh, Op::kArccosh, Op::kArctanh>;
+namespace detail {
+template <Family family>
+consteval std::size_t family_size() {
+  return static_cast<std::size_t>(std::ranges::count(kOps, family, &OpInfo::family));
+}
+template <Family family>
+consteval Op family_member(std::size_t number) {
+  std::size_t row = 0;
+  while (kOps[row].family != family || number-- != 0) ++row;
+  return static_cast<Op>(row);
+}
+template <Family family, std::size_t... k>
+OpGroup<family_member<family>(k)...> make_group(std::index_sequence<k...>);
+}  // namespace detail
 
-template <Op op>
-inline constexpr int group_count_v = ArithmeticOps::has(op) + ExtremaOps::has(op) + DivisionOps::has(op) +
-                                     LogicOps::has(op) + MathOps::has(op) + TrigonometricOps::has(op);
-#define DLBRIDGE_ND_CHECK(id, name, operands, rule, dtypes) \
-  static_assert(group_count_v<Op::id> == (kernel_dtypes(Op::id) != 0), name);
+template <Family family>
+using OpsOf = decltype(detail::make_group<family>(std::make_index_sequence<detail::family_size<family>()>{}));
+
+using ArithmeticOps = OpsOf<Family::kArithmetic>;
+using ExtremaOps = OpsOf<Family::kExtrema>;
+using DivisionOps = OpsOf<Family::kDivision>;
+using LogicOps = OpsOf<Family::kLogic>;
+using MathOps = OpsOf<Family::kMath>;
+using TrigonometricOps = OpsOf<Family::kTrigonometric>;
+
+#define DLBRIDGE_ND_CHECK(id, name, ...) \
+  static_assert((info(Op::id).family != Family::kNone) == (kernel_dtypes(Op::id) != 0), name);
 DLBRIDGE_ND_OPS(DLBRIDGE_ND_CHECK)
 #undef DLBRIDGE_ND_CHECK
 
@@ -63,10 +71,8 @@ class OpTable<E, OpGroup<ops...>, Make> {
 
   template <Op op, DType compute>
   static constexpr E make_entry() {
-    if constexpr (contains(kernel_dtypes(op), compute))
-      return Make::template entry<op, compute>();
-    else
-      return E{};
+    if constexpr (contains(kernel_dtypes(op), compute)) return Make::template entry<op, compute>();
+    else return E{};
   }
   template <Op op, std::size_t... d>
   static constexpr Row make_row(std::index_sequence<d...>) {

@@ -1,5 +1,5 @@
-// Operations on four bytes in a 32-bit word at once: elements of a byte would each cost what a word does, and arithmetic,
-// not memory, would be the limit (int8 additions on an H200: 3,890 GB/s byte by byte, 4,380 in words).
+// Operations on four bytes in a 32-bit word at once: elements of a byte would each cost what a word does, and
+// arithmetic, not memory, would be the limit (int8 additions on an H200: 3,890 GB/s byte by byte, 4,380 in words).
 //
 // PackedBytes<OpFn<op, C>>::apply(words…) does to each byte what the functor does to an element. Signed and unsigned
 // integers share the unsigned functor (canonical.h); a byte of a bool is true if it is not 0, and a result is 0 or 1.

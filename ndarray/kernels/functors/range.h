@@ -1,7 +1,7 @@
 // The value at each position of arange, linspace and fill.
 #pragma once
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 #include "ndarray/kernels/types.h"
 
 namespace dlbridge::nd {
@@ -18,10 +18,8 @@ class RangeFn {
         last_(args.endpoint ? args.n - 1 : -1) {}
 
   DLBRIDGE_ND_HD T operator()(std::int64_t i) const noexcept {
-    if constexpr (std::is_integral_v<T>)
-      return cast<T>(int_start_ + static_cast<std::uint64_t>(i) * int_step_);
-    else
-      return cast<T>(i == last_ ? stop_ : at(static_cast<double>(i)));
+    if constexpr (std::is_integral_v<T>) return cast<T>(int_start_ + static_cast<std::uint64_t>(i) * int_step_);
+    else return cast<T>(i == last_ ? stop_ : at(static_cast<double>(i)));
   }
 
  private:

@@ -12,12 +12,9 @@ using order_t = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4,
 
 template <class T>
 DLBRIDGE_ND_HD constexpr T lowest() noexcept {
-  if constexpr (is_complex_v<T>)
-    return T(lowest<real_t<T>>(), lowest<real_t<T>>());
-  else if constexpr (std::is_floating_point_v<T>)
-    return -std::numeric_limits<T>::infinity();
-  else
-    return std::numeric_limits<T>::lowest();
+  if constexpr (is_complex_v<T>) return T(lowest<real_t<T>>(), lowest<real_t<T>>());
+  else if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+  else return std::numeric_limits<T>::lowest();
 }
 
 // The larger of two; NaN if either is NaN.
@@ -30,12 +27,9 @@ DLBRIDGE_ND_HD inline T larger(T a, T b) noexcept {
     return result;
   }
 #endif
-  if constexpr (std::is_integral_v<T>)
-    return a < b ? b : a;
-  else if constexpr (is_complex_v<T>)
-    return is_nan(a) || (!is_nan(b) && less(b, a)) ? a : b;
-  else
-    return static_cast<bool>((b < a) | (a != a)) ? a : b;  // without branches; a comparison with NaN is false
+  if constexpr (std::is_integral_v<T>) return a < b ? b : a;
+  else if constexpr (is_complex_v<T>) return is_nan(a) || (!is_nan(b) && less(b, a)) ? a : b;
+  else return static_cast<bool>((b < a) | (a != a)) ? a : b;  // without branches; a comparison with NaN is false
 }
 
 // max, min, and the infinity norms of real dtypes; a functor for each sign would double the code.
@@ -56,17 +50,15 @@ struct Extreme : Reduction {
   DLBRIDGE_ND_HD void combine(Acc& acc, Acc other) const noexcept { acc = larger(acc, other); }
   DLBRIDGE_ND_HD void store(Acc acc, void* out_address) const noexcept {
     const In value = prepare(cast<In>(acc), BitPrep{~std::uint64_t{0}, prep.flip});
-    if constexpr (is_float_v<In>)
-      store_real(cast<Acc>(value), out_address, out);
-    else
-      store_value(value, out_address);
+    if constexpr (is_float_v<In>) store_real(cast<Acc>(value), out_address, out);
+    else store_value(value, out_address);
   }
 };
 
-// argmax and argmin. Over most of the data the largest value alone is followed: improves() says whether a batch has a larger
-// one than seen so far, the engine notes which batch that was, and gives the last one noted to add_batch() in the end,
-// which finds the element. That takes positions that ascend, so that of equal elements the first one is found; where they
-// do not, add_batch() sees every batch.
+// argmax and argmin. Over most of the data the largest value alone is followed: improves() says whether a batch has a
+// larger one than seen so far, the engine notes which batch that was, and gives the last one noted to add_batch() in
+// the end, which finds the element. That takes positions that ascend, so that of equal elements the first one is found;
+// where they do not, add_batch() sees every batch.
 template <class T>
 struct ArgExtreme : Reduction {
   static constexpr bool kFindsLater = !is_complex_v<T>;

@@ -8,7 +8,15 @@
 namespace dlbridge::nd::functors {
 
 enum class ReduceFamily : std::uint8_t {
-  kSum, kProd, kExtreme, kArgExtreme, kCount, kMoments, kSumSquares, kSumAbs, kMaxAbs
+  kSum,
+  kProd,
+  kExtreme,
+  kArgExtreme,
+  kCount,
+  kMoments,
+  kSumSquares,
+  kSumAbs,
+  kMaxAbs
 };
 
 struct ReduceRoute {
@@ -198,13 +206,11 @@ inline ElementwiseArgs result_cast(const ReduceArgs& args, DType stored, void* r
 // Calls f.template operator()<Functor>() for a family's functor over a run-time dtype.
 template <template <class> class Functor, DTypeSet Set, class F>
 int visit_functor(DType load, F&& f) {
-  return visit_dtype<Set>(
-      load, [&]<class T>() { return f.template operator()<Functor<T>>(); }, kErrorUnsupported);
+  return visit_dtype<Set>(load, [&]<class T>() { return f.template operator()<Functor<T>>(); }, kErrorUnsupported);
 }
 
 inline constexpr DTypeSet kSumSet = (kIntSet & ~bit(DType::kUInt64)) | kInexactSet;
-inline constexpr DTypeSet kCastSet =
-    bit(DType::kInt64) | bit(DType::kFloat32) | bit(DType::kFloat64) | kComplexSet;
+inline constexpr DTypeSet kCastSet = bit(DType::kInt64) | bit(DType::kFloat32) | bit(DType::kFloat64) | kComplexSet;
 
 template <class F>
 int visit_count(DType load, F&& f) {

@@ -12,7 +12,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
+#include "ndarray/kernels/functors/arithmetic.h"
 #include "ndarray/kernels/types.h"
 
 #if defined(__CUDACC__)
@@ -101,14 +102,10 @@ struct Reduction {
 // Real results: the four floats.
 template <class R>
 DLBRIDGE_ND_HD inline void store_real(R value, void* out, DType dtype) noexcept {
-  if (dtype == DType::kFloat32)
-    *static_cast<float*>(out) = static_cast<float>(value);
-  else if (dtype == DType::kFloat64)
-    *static_cast<double*>(out) = static_cast<double>(value);
-  else if (dtype == DType::kFloat16)
-    *static_cast<float16*>(out) = to_float16(static_cast<float>(value));
-  else
-    *static_cast<bfloat16*>(out) = to_bfloat16(static_cast<float>(value));
+  if (dtype == DType::kFloat32) *static_cast<float*>(out) = static_cast<float>(value);
+  else if (dtype == DType::kFloat64) *static_cast<double*>(out) = static_cast<double>(value);
+  else if (dtype == DType::kFloat16) *static_cast<float16*>(out) = to_float16(static_cast<float>(value));
+  else *static_cast<bfloat16*>(out) = to_bfloat16(static_cast<float>(value));
 }
 
 // Integers and complex numbers, as they are; outputs are aligned to the parts of a complex number at least.
@@ -124,29 +121,23 @@ DLBRIDGE_ND_HD inline void store_value(T value, void* out) noexcept {
 
 template <class T>
 DLBRIDGE_ND_HD inline bool is_nan(T x) noexcept {
-  if constexpr (is_complex_v<T>)
-    return x.real() != x.real() || x.imag() != x.imag();
-  else if constexpr (std::is_floating_point_v<T>)
-    return x != x;
-  else
-    return false;
+  if constexpr (is_complex_v<T>) return x.real() != x.real() || x.imag() != x.imag();
+  else if constexpr (std::is_floating_point_v<T>) return x != x;
+  else return false;
 }
 
 // NumPy orders complex numbers by the real part, then the imaginary part.
 template <class T>
 DLBRIDGE_ND_HD inline bool less(T a, T b) noexcept {
-  if constexpr (is_complex_v<T>)
-    return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
-  else
-    return a < b;
+  if constexpr (is_complex_v<T>) return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
+  else return a < b;
 }
 
 template <class T>
 DLBRIDGE_ND_HD inline T multiply(T a, T b) noexcept {
   if constexpr (is_complex_v<T>)
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else
-    return static_cast<T>(a * b);
+  else return static_cast<T>(a * b);
 }
 
 #if defined(__CUDACC__)
@@ -156,15 +147,12 @@ DLBRIDGE_ND_HD inline T multiply(T a, T b) noexcept {
 #endif
 template <class R>
 DLBRIDGE_ND_HD DLBRIDGE_ND_NOINLINE R magnitude(complex<R> x) noexcept {
-  using std::hypot;
-  return hypot(x.real(), x.imag());
+  return fn::hypot(x.real(), x.imag());
 }
 template <class T>
 DLBRIDGE_ND_HD inline real_t<T> squared_magnitude(T x) noexcept {
-  if constexpr (is_complex_v<T>)
-    return x.real() * x.real() + x.imag() * x.imag();
-  else
-    return x * x;
+  if constexpr (is_complex_v<T>) return x.real() * x.real() + x.imag() * x.imag();
+  else return x * x;
 }
 
 // Merges N values pairwise: a short dependency chain, and less rounding error than a running sum.

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 #include "ndarray/kernels/types.h"
 
 namespace dlbridge::nd::functors {
@@ -114,8 +114,7 @@ DLBRIDGE_ND_HD constexpr auto order_key(T value) noexcept {
   using Bits = std::conditional_t<kBytes <= 2, Narrow, Wide>;
   if constexpr (is_complex_v<T>)
     return rank_key(__builtin_bit_cast(Bits, value.real()), __builtin_bit_cast(Bits, value.imag()), code);
-  else
-    return rank_key(__builtin_bit_cast(Bits, value), code);
+  else return rank_key(__builtin_bit_cast(Bits, value), code);
 }
 
 }  // namespace dlbridge::nd::functors

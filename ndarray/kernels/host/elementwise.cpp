@@ -20,18 +20,6 @@ struct Plan {
   const ElementwiseArgs* args;
 };
 
-DType result_dtype(Op op, DType compute) noexcept {
-  switch (info(op).rule) {
-    case TypeRule::kCompare:
-      return DType::kBool;
-    case TypeRule::kReal:
-      if (compute == DType::kComplex64) return DType::kFloat32;
-      return compute == DType::kComplex128 ? DType::kFloat64 : compute;
-    default:
-      return compute;
-  }
-}
-
 InnerLoop find_loop(const Canonical& canonical) noexcept {
   for (auto* find : {find_arithmetic_loop, find_logic_loop, find_math_loop, find_complex_loop})
     if (const InnerLoop loop = find(canonical.op, canonical.compute)) return loop;
@@ -40,7 +28,7 @@ InnerLoop find_loop(const Canonical& canonical) noexcept {
 
 // The dtype in which the loop takes an operand.
 DType loop_dtype(const ElementwiseArgs& args, int operand) noexcept {
-  if (operand == 0) return result_dtype(args.op, args.compute);
+  if (operand == 0) return result_dtype(info(args.op).rule, args.compute);
   return args.op == Op::kWhere && operand == 1 ? DType::kBool : args.compute;
 }
 
@@ -100,13 +88,13 @@ void run_inner(const Plan& plan, char* const* data, const std::int64_t* strides,
 }
 
 // Short rows cost more in calls than in work: then the longest dim runs inside.
-int inner_dim(const Loop& loop) noexcept {
+int inner_dim(const KernelLoop& loop) noexcept {
   if (loop.ndim < 2 || loop.shape[0] >= 16) return 0;
   const auto* longest = std::max_element(loop.shape, loop.shape + loop.ndim);
   return *longest > 4 * loop.shape[0] ? static_cast<int>(longest - loop.shape) : 0;
 }
 
-int run_loop(const Plan& plan, const Loop& loop) noexcept {
+int run_loop(const Plan& plan, const KernelLoop& loop) noexcept {
   const int inner = inner_dim(loop);
   std::int64_t strides[kMaxOperands];
   char* data[kMaxOperands];
@@ -147,12 +135,12 @@ int elementwise(const ElementwiseArgs& args) {
 
   Plan plan;
   if (!make_plan(call, plan)) return kErrorUnsupported;
-  Loop loop = make_loop(call, plan.itemsizes);
+  KernelLoop loop = make_loop(call, plan.itemsizes);
   for (int k = 1; k < loop.operands; ++k)
     if (loop.data[k] == nullptr) loop.data[k] = const_cast<char*>(reinterpret_cast<const char*>(call.scalars[k].bytes));
   const TilePair pair = loop.size() >= kTiledFrom ? transposed_dims(loop, plan.itemsizes) : TilePair{0, 0};
   if (pair.across == 0) return run_loop(plan, loop);
-  return for_each_tiled_part(loop, pair, kTileSize, [&plan](const Loop& part) { return run_loop(plan, part); });
+  return for_each_tiled_part(loop, pair, kTileSize, [&plan](const KernelLoop& part) { return run_loop(plan, part); });
 }
 
 }  // namespace dlbridge::nd::host_kernels

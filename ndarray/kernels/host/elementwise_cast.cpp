@@ -20,10 +20,8 @@ constexpr void fill_row(InnerLoop* row, std::index_sequence<to...>) {
       [&] {
         constexpr DType target = static_cast<DType>(to);
         if constexpr (contains(kAllSet, from) && contains(kAllSet, target)) {
-          if constexpr (from == target)
-            row[to] = &run_cast<type_of_t<carrier_of(from)>, type_of_t<carrier_of(from)>>;
-          else
-            row[to] = &run_cast<type_of_t<cast_source(from, target)>, type_of_t<cast_target(from, target)>>;
+          if constexpr (from == target) row[to] = &run_cast<type_of_t<carrier_of(from)>, type_of_t<carrier_of(from)>>;
+          else row[to] = &run_cast<type_of_t<cast_source(from, target)>, type_of_t<cast_target(from, target)>>;
         }
       }(),
       ...);

@@ -13,9 +13,9 @@ inline constexpr std::int64_t kBlock = 64;  // elements of a dense run that are 
 
 template <class T>
 T load_at(const char* p) noexcept {
-  T value;
+  stored_t<T> value;
   __builtin_memcpy(&value, p, sizeof(T));
-  return value;
+  return cast<T>(value);
 }
 template <class T>
 void store_at(char* p, T value) noexcept {
@@ -25,19 +25,15 @@ void store_at(char* p, T value) noexcept {
 // A result in the storage type R; 16-bit floats are rounded here.
 template <class R, class V>
 R to_storage(V value) noexcept {
-  if constexpr (is_half_v<R> && !std::is_same_v<R, V>)
-    return cast<R>(value);
-  else
-    return static_cast<R>(value);
+  if constexpr (is_half_v<R> && !std::is_same_v<R, V>) return cast<R>(value);
+  else return static_cast<R>(value);
 }
 
 // What a functor gets for an element of storage type T: where() moves elements as they are.
 template <bool raw, class T>
 auto argument(T value) noexcept {
-  if constexpr (is_half_v<T> && !raw)
-    return to_float(value);
-  else
-    return value;
+  if constexpr (is_half_v<T> && !raw) return to_float(value);
+  else return value;
 }
 
 // Blocks of a constant length are what the compiler vectorises at -O2. The output may be exactly an input, so that no
@@ -69,28 +65,22 @@ void op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using R = op_result_t<op, C>;
   constexpr int inputs = info(op).operands;
   constexpr OpFn<op, C> f{};
-  if constexpr (op == Op::kWhere)
-    map_loop<true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
-  else if constexpr (inputs == 1)
-    map_loop<false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});
-  else if constexpr (inputs == 2)
-    map_loop<false, R, C, C>(data, strides, n, f, std::make_index_sequence<2>{});
-  else
-    map_loop<false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
+  if constexpr (op == Op::kWhere) map_loop<true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
+  else if constexpr (inputs == 1) map_loop<false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});
+  else if constexpr (inputs == 2) map_loop<false, R, C, C>(data, strides, n, f, std::make_index_sequence<2>{});
+  else map_loop<false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
 }
 
 template <DTypeSet within>
 struct LoopMaker {
   template <Op op, DType compute>
   static constexpr InnerLoop entry() {
-    if constexpr (contains(within, compute))
-      return &op_loop<op, compute>;
-    else
-      return nullptr;
+    if constexpr (contains(within, compute)) return &op_loop<op, compute>;
+    else return nullptr;
   }
 };
 
-// A group's loop for the compute dtypes in `within`; null for what it has not.
+// A group's loop for the compute dtypes in `within`; null for what it lacks.
 template <class Group, DTypeSet within>
 InnerLoop find_op_loop(Op op, DType compute) noexcept {
   static constexpr OpTable<InnerLoop, Group, LoopMaker<within>> kTable;

@@ -29,8 +29,11 @@ template <class T>
 struct Add {
   static constexpr int size = sizeof(T);
   static void move(Bytes* value, Bytes* base) {
-    T* to = reinterpret_cast<T*>(base);
-    *to = cast<T>(accumulated<T>(load(to), load(reinterpret_cast<const T*>(value))));
+    T sum, more;  // either may lie at an odd address: a view of packed records
+    std::memcpy(&sum, base, sizeof(T));
+    std::memcpy(&more, value, sizeof(T));
+    sum = cast<T>(accumulated<T>(load(&sum), load(&more)));
+    std::memcpy(base, &sum, sizeof(T));
   }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += sizeof(T)) move(value + at, base + at);
@@ -128,18 +131,12 @@ bool in_bounds(const IndexArgs& args) {
 template <template <int> class Move>
 int walk_size(const IndexArgs& args) {
   switch (args.itemsize) {
-    case 1:
-      return walk<Move<1>>(args);
-    case 2:
-      return walk<Move<2>>(args);
-    case 4:
-      return walk<Move<4>>(args);
-    case 8:
-      return walk<Move<8>>(args);
-    case 16:
-      return walk<Move<16>>(args);
-    default:
-      return kErrorUnsupported;
+    case 1: return walk<Move<1>>(args);
+    case 2: return walk<Move<2>>(args);
+    case 4: return walk<Move<4>>(args);
+    case 8: return walk<Move<8>>(args);
+    case 16: return walk<Move<16>>(args);
+    default: return kErrorUnsupported;
   }
 }
 

@@ -77,10 +77,8 @@ struct Kernels {  // S: the type of a sum
   static constexpr int kBase = 16 / static_cast<int>(sizeof(R)), kWide = 32 / static_cast<int>(sizeof(R));
   template <int kBytes, int kRows>
   [[gnu::always_inline]] static inline void add(const R* a, const R* b, std::int64_t depth, R* tile) {
-    if constexpr (kParts == 2)
-      add_complex<R, kBytes, kRows>(a, b, depth, tile);
-    else
-      add_real<R, kBytes, kRows>(a, b, depth, tile);
+    if constexpr (kParts == 2) add_complex<R, kBytes, kRows>(a, b, depth, tile);
+    else add_real<R, kBytes, kRows>(a, b, depth, tile);
   }
   static void add_base(const R* a, const R* b, std::int64_t depth, R* tile) { add<16, 4>(a, b, depth, tile); }
 #if defined(__x86_64__)
@@ -193,10 +191,8 @@ class Product {
         const R* tile = tile_ + (i / kernel_.rows * across + j / kernel_.columns) * tile_size;
         const R* sum = tile + i % kernel_.rows * kernel_.columns * kParts + j % kernel_.columns;
         T* out = c_ + (i0 + i) * args_.n + j0 + j;
-        if constexpr (kParts == 2)
-          *out = T(sum[0], sum[kernel_.columns]);
-        else
-          *out = cast<T>(*sum);
+        if constexpr (kParts == 2) *out = T(sum[0], sum[kernel_.columns]);
+        else *out = cast<T>(*sum);
       }
   }
 

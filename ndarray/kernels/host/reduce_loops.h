@@ -19,8 +19,8 @@ struct HostReduction {
 };
 
 inline constexpr int kReduceBatch = 16;
-inline constexpr std::int64_t kReduceLeaf = 512;    // elements that one accumulator takes in sequence
-inline constexpr std::int64_t kColumnLeaf = 128;    // rows, where columns are side by side
+inline constexpr std::int64_t kReduceLeaf = 512;     // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kColumnLeaf = 128;     // rows, where columns are side by side
 inline constexpr std::int64_t kReduceColumns = 128;  // columns that are walked together
 inline constexpr std::int64_t kCastChunk = 256;
 
@@ -31,7 +31,7 @@ class Reducer {
   using Acc = typename R::Acc;
 
   // Accumulators side by side, one a lane of a vector: for functors without positions and without a count to share.
-  static constexpr bool kLanewise = (std::is_arithmetic_v<Acc> || is_complex_v<Acc>)&&!is_half_v<In>;
+  static constexpr bool kLanewise = (std::is_arithmetic_v<Acc> || is_complex_v<Acc>) && !is_half_v<In>;
 
   explicit Reducer(const HostReduction& call)
       : call_(call), args_(call.args), functor_{{functors::reduction_of(call.args, call.route)}} {}
@@ -115,10 +115,8 @@ class Reducer {
                   std::int64_t columns, Acc* acc) const {
     constexpr std::int64_t kSize = sizeof(In);
     if (columns > 1) {
-      if (kept_stride() == kSize)
-        rows_of_columns(in, stride, n, position, step, columns, kSize, acc);
-      else
-        rows_of_columns(in, stride, n, position, step, columns, kept_stride(), acc);
+      if (kept_stride() == kSize) rows_of_columns(in, stride, n, position, step, columns, kSize, acc);
+      else rows_of_columns(in, stride, n, position, step, columns, kept_stride(), acc);
     } else if (call_.cast != nullptr) {
       alignas(16) char buffer[static_cast<std::size_t>(kCastChunk * kSize)];
       for (std::int64_t i = 0; i < n; i += kCastChunk) {

@@ -87,8 +87,7 @@ int scan(const ScanArgs& args) {
   const ScanCall call{args, cast_loop(args.in_dtype, accumulator), cast_loop(accumulator, args.out_dtype),
                       info(args.in_dtype).itemsize, info(args.out_dtype).itemsize};
   if (call.load == nullptr || call.store == nullptr) return kErrorUnsupported;
-  return visit_dtype<functors::kCastSet>(
-      accumulator, [&]<class T>() { return scan_as<T>(call); }, kErrorUnsupported);
+  return visit_dtype<functors::kCastSet>(accumulator, [&]<class T>() { return scan_as<T>(call); }, kErrorUnsupported);
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -10,7 +10,8 @@ int search(const SearchArgs& args) {
       [&]<class T>() {
         const T* sorted = static_cast<const T*>(args.sorted);
         const T* values = static_cast<const T*>(args.values);
-        for (std::int64_t j = 0; j < args.count; ++j) args.out[j] = functors::search_row(sorted, args.n, values[j], args.right);
+        for (std::int64_t j = 0; j < args.count; ++j)
+          args.out[j] = functors::search_row(sorted, args.n, values[j], args.right);
         return 0;
       },
       kErrorUnsupported);

@@ -85,8 +85,8 @@ void read_items(const SortArgs& args, const char* keys, Item* items) {
   const KeyCode code = functors::key_code(args.dtype, args.descending);
   if (args.dtype == DType::kComplex64) {
     for (std::int64_t i = 0; i < args.n; ++i) {
-      const auto key = functors::rank_key(bits_at<std::uint32_t>(keys + i * 8),
-                                          bits_at<std::uint32_t>(keys + i * 8 + 4), code);
+      const auto key =
+          functors::rank_key(bits_at<std::uint32_t>(keys + i * 8), bits_at<std::uint32_t>(keys + i * 8 + 4), code);
       items[i] = {std::uint64_t{key.high} << 32 | key.low, i};
     }
     return;
@@ -101,8 +101,8 @@ void read_items(const SortArgs& args, const char* keys, Item* items) {
 void read_items(const SortArgs& args, const char* keys, WideItem* items) {
   const KeyCode code = functors::key_code(args.dtype, args.descending);
   for (std::int64_t i = 0; i < args.n; ++i) {
-    const auto key = functors::rank_key(bits_at<std::uint64_t>(keys + i * 16),
-                                        bits_at<std::uint64_t>(keys + i * 16 + 8), code);
+    const auto key =
+        functors::rank_key(bits_at<std::uint64_t>(keys + i * 16), bits_at<std::uint64_t>(keys + i * 16 + 8), code);
     items[i] = {key.high, key.low, i};
   }
 }
@@ -125,7 +125,8 @@ int sort_rows(const SortArgs& args) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
     const char* keys = static_cast<const char*>(args.keys_in) + row * args.n * itemsize;
     read_items(args, keys, items.get());
-    const T* sorted = sort_items(items.get(), spare.get(), args.n, static_cast<int>(std::min<std::int64_t>(itemsize, 8)));
+    const T* sorted =
+        sort_items(items.get(), spare.get(), args.n, static_cast<int>(std::min<std::int64_t>(itemsize, 8)));
     if (args.indices != nullptr)
       for (std::int64_t i = 0; i < args.n; ++i) args.indices[row * args.n + i] = sorted[i].index;
     if (args.keys_out == nullptr) continue;

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 #include "ndarray/kernels/types.h"
 
 #if defined(__CUDACC__)
@@ -207,10 +207,8 @@ struct Uniform {
       // No fused multiply-add where the host has none: both sides round the product.
 #if defined(__CUDA_ARCH__)
       arith_t<T> x;
-      if constexpr (std::is_same_v<T, double>)
-        x = __dadd_rn(__dmul_rn(unit<T>(block, i), width), start);
-      else
-        x = __fadd_rn(__fmul_rn(unit<T>(block, i), width), start);
+      if constexpr (std::is_same_v<T, double>) x = __dadd_rn(__dmul_rn(unit<T>(block, i), width), start);
+      else x = __fadd_rn(__fmul_rn(unit<T>(block, i), width), start);
 #else
       arith_t<T> x = unit<T>(block, i) * width;
       x += start;
@@ -270,10 +268,8 @@ struct Exponential {
   static Exponential make(const RandomArgs& args) noexcept { return {static_cast<arith_t<T>>(args.a)}; }
   DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
     for (int i = 0; i < kCount; ++i) {
-      if constexpr (std::is_same_v<T, double>)
-        out[i] = minus_log(open_unit(word64(block, i))) * scale;
-      else
-        out[i] = cast<T>(minus_log(open_unit(block.word[i])) * scale);
+      if constexpr (std::is_same_v<T, double>) out[i] = minus_log(open_unit(word64(block, i))) * scale;
+      else out[i] = cast<T>(minus_log(open_unit(block.word[i])) * scale);
     }
   }
 };
@@ -307,10 +303,8 @@ struct Integer {
     return {static_cast<std::uint64_t>(args.int_low), range, static_cast<Word>(excess)};
   }
   DLBRIDGE_ND_HD static Word word(const Block& block, int place) noexcept {
-    if constexpr (kCount == 4)
-      return block.word[place];
-    else
-      return word64(block, place);
+    if constexpr (kCount == 4) return block.word[place];
+    else return word64(block, place);
   }
   // The value of a draw, or false to reject it.
   DLBRIDGE_ND_HD bool accept(Word draw, std::uint64_t& value) const noexcept {
@@ -354,14 +348,10 @@ int visit_sampler(const RandomArgs& args, F&& f) {
     case Distribution::kUniform:
       return Unit<float>::serves(args) ? of_floats.template operator()<Unit>()
                                        : of_floats.template operator()<Uniform>();
-    case Distribution::kNormal:
-      return of_floats.template operator()<Normal>();
-    case Distribution::kExponential:
-      return of_floats.template operator()<Exponential>();
-    case Distribution::kInteger:
-      break;
-    default:
-      return kErrorUnsupported;
+    case Distribution::kNormal: return of_floats.template operator()<Normal>();
+    case Distribution::kExponential: return of_floats.template operator()<Exponential>();
+    case Distribution::kInteger: break;
+    default: return kErrorUnsupported;
   }
   // Signed and unsigned integers wrap alike: the bits of the unsigned type serve both.
   const auto integer = [&]<class T>() {
@@ -370,14 +360,10 @@ int visit_sampler(const RandomArgs& args, F&& f) {
   if (args.dtype == DType::kBool) return integer.template operator()<bool>();
   if (!contains(kIntSet, args.dtype)) return kErrorUnsupported;
   switch (info(args.dtype).itemsize) {
-    case 1:
-      return integer.template operator()<std::uint8_t>();
-    case 2:
-      return integer.template operator()<std::uint16_t>();
-    case 4:
-      return integer.template operator()<std::uint32_t>();
-    default:
-      return integer.template operator()<std::uint64_t>();
+    case 1: return integer.template operator()<std::uint8_t>();
+    case 2: return integer.template operator()<std::uint16_t>();
+    case 4: return integer.template operator()<std::uint32_t>();
+    default: return integer.template operator()<std::uint64_t>();
   }
 }
 

@@ -87,26 +87,7 @@ _MODULES = frozenset({"cuda", "linalg", "random"})
 _UFUNCS: dict[str, ufunc] = {
     name: value for name, value in vars(_native).items() if type(value) is ufunc and name not in ("where", "clip")
 }
-_ALIASES = {
-    "abs": "absolute",
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "bitwise_invert": "invert",
-    "bitwise_left_shift": "left_shift",
-    "bitwise_not": "invert",
-    "bitwise_right_shift": "right_shift",
-    "conj": "conjugate",
-    "mod": "remainder",
-    "pow": "power",
-    "true_divide": "divide",
-}
 globals().update(_UFUNCS)
-globals().update({alias: _UFUNCS[name] for alias, name in _ALIASES.items()})
 
 # --- dtypes and constants --------------------------------------------------------------------------------------------
 
@@ -140,7 +121,6 @@ __array_api_version__ = "2024.12"
 __all__ = sorted(
     {"CudaArray", "HostArray", "empty", "ndarray", "ufunc", "e", "pi", "euler_gamma", "inf", "nan", "newaxis"}
     | set(_UFUNCS)
-    | set(_ALIASES)
     | {name for names in _DTYPES.values() for name in names}
     | set(_HOME)
     | _MODULES
@@ -171,11 +151,12 @@ def __dir__() -> list[str]:
 
 
 def _attach() -> None:
-    from dlbridge.nd import _dtypes, _methods, _ufuncs
+    """Gives the extension's types the methods that are written in Python. Nothing else adds to them."""
+    from dlbridge.nd import _array_methods, _ufunc_methods
 
-    _dtypes.attach()
-    _methods.attach()
-    _ufuncs.attach()
+    for kind, members in ((ndarray, _array_methods.MEMBERS), (ufunc, _ufunc_methods.MEMBERS)):
+        for name, member in members.items():
+            setattr(kind, name, member)
 
 
 _attach()

@@ -1,4 +1,4 @@
-"""Types of the names of dlbridge.nd, which are loaded when they are first used."""
+"""Types of the names of dlbridge.nd: written by tools/write_stubs.py."""
 
 from dlbridge.nd import cuda as cuda
 from dlbridge.nd import linalg as linalg
@@ -272,6 +272,7 @@ equal: ufunc
 erf: ufunc
 exp: ufunc
 exp2: ufunc
+expit: ufunc
 expm1: ufunc
 floor: ufunc
 floor_divide: ufunc
@@ -363,9 +364,9 @@ ulonglong: dtype
 ushort: dtype
 
 e: float
-pi: float
 euler_gamma: float
 inf: float
 nan: float
+pi: float
 newaxis: None
 __array_api_version__: str

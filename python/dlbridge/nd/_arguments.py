@@ -22,15 +22,30 @@ ndarray = _native.ndarray
 
 
 class AxisError(ValueError, IndexError):
-    """An axis that the array does not have; NumPy's class of that name has the same bases."""
+    """An axis that the array does not have. Where NumPy is loaded, those raised are of NumPy's class, too."""
+
+
+_numpys_too: type[AxisError] | None = None
+
+
+def _axis_error_class() -> type[AxisError]:
+    global _numpys_too
+    import sys
+
+    numpy: Any = sys.modules.get("numpy")
+    theirs = getattr(numpy, "exceptions", numpy)  # NumPy before 1.25 has it at the top
+    if _numpys_too is None and hasattr(theirs, "AxisError"):
+        _numpys_too = type("AxisError", (AxisError, theirs.AxisError), {"__module__": AxisError.__module__})
+    return _numpys_too or AxisError
 
 
 def axis_error(operation: str, axis: int, ndim: int) -> AxisError:
     """The error of an axis out of bounds; the extension asks for it, too."""
     name = operation.removesuffix("()")
+    made = _axis_error_class()
     if ndim == 0:
-        return AxisError(f"{name}(): axis {axis} of an array of no dimension, which has no axis")
-    return AxisError(
+        return made(f"{name}(): axis {axis} of a 0-d array, which has no axis")
+    return made(
         f"{name}(): axis {axis} is out of bounds for an array of {ndim} dimension{'s' * (ndim > 1)}; it must be from "
         f"{-ndim} to {ndim - 1}"
     )
@@ -57,20 +72,35 @@ def as_array(value: ArrayLike, like: ndarray | None = None) -> ndarray:
     if isinstance(value, ndarray):
         return value
     device = None if like is None else like.device
-    if isinstance(value, (list, tuple)):
-        from dlbridge.nd._creation import array
-
-        return array(value, device=device)
-    if is_scalar(value):
+    if isinstance(value, (list, tuple)) or is_scalar(value):
         return _native.array(value, device=device)
+    raise TypeError(f"Unsupported type {type(value)}")
+
+
+def as_values(value: ArrayLike, like: ndarray) -> ndarray:
+    """What is written to `like`: an ndarray itself, anything else as an ndarray of the dtype of `like`, on its device.
+
+    OverflowError for Python integers that the dtype cannot hold.
+    """
+    if isinstance(value, ndarray):
+        return value
+    if isinstance(value, (list, tuple)) or is_scalar(value):
+        return _native.array(value, like.dtype, device=like.device)
     raise TypeError(f"Unsupported type {type(value)}")
 
 
 def as_arrays(*values: ArrayLike) -> list[ndarray]:
     """Each value as an ndarray, scalars and sequences on the device of the first ndarray among them.
 
-    Python scalars beside arrays get the dtype that the two promote to (NEP 50), not one of their own.
+    Python scalars are arrays of their own dtype, as in NumPy's functions that are not ufuncs: 300 is an int64, also
+    beside a uint8.
     """
+    like = next((value for value in values if isinstance(value, ndarray)), None)
+    return [as_array(value, like) for value in values]
+
+
+def as_operands(*values: ArrayLike) -> list[ndarray]:
+    """as_arrays(), but Python scalars beside arrays get the dtype that the two promote to (NEP 50), as ufuncs do it."""
     arrays = [value for value in values if isinstance(value, ndarray)]
     if len(arrays) == len(values):
         return arrays
@@ -83,8 +113,16 @@ def as_arrays(*values: ArrayLike) -> list[ndarray]:
     ]
 
 
+def as_positions(indices: ArrayLike, like: ndarray | None, operation: str) -> ndarray:
+    """Index arrays as int64, in which arithmetic on them does not wrap. TypeError for anything but integers."""
+    positions = as_array(indices, like)
+    if positions.dtype.name.startswith(("int", "uint", "bool")):
+        return positions.astype("int64", copy=False)
+    raise TypeError(f"{operation}(): indices are {positions.dtype}; they must be integers")
+
+
 def normalize_axis(axis: Any, ndim: int, operation: str) -> int:
-    """`axis` counted from 0. AxisError where -ndim <= axis < ndim does not hold, TypeError where it is no integer."""
+    """`axis` counted from 0. AxisError unless -ndim <= axis < ndim, TypeError unless it is an integer."""
     number = index(axis)
     if not -ndim <= number < ndim:
         raise axis_error(operation, number, ndim)
@@ -102,26 +140,39 @@ def normalize_axes(axis: Axis, ndim: int, operation: str) -> tuple[int, ...]:
 
 
 def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
-    """A shape argument as a tuple. ValueError for negative extents, TypeError for what is no integer."""
+    """A shape argument as a tuple. ValueError for negative extents, TypeError for anything that is not an integer."""
     extents = tuple(index(n) for n in shape) if hasattr(shape, "__iter__") else (index(shape),)
     if any(n < 0 for n in extents):
         raise ValueError(f"{operation}(): shape {extents} has a negative extent. Extents are 0 or more")
     return extents
 
 
-def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to. ValueError where two extents differ and neither is 1."""
-    tuples = [shape_of(shape, "broadcast_shapes") for shape in shapes]
+def order_of(order: Any, operation: str, letters: str = "CFAK") -> str:
+    """A memory order as its capital letter. ValueError unless it is one of `letters`."""
+    found = order.upper() if isinstance(order, str) else ""
+    if len(found) != 1 or found not in letters:
+        *some, last = list(letters)
+        raise ValueError(f"{operation}(): order {order!r} is unknown; give {', '.join(map(repr, some))} or {last!r}")
+    return found
+
+
+def common_shape(shapes: Sequence[Sequence[int]], operation: str) -> tuple[int, ...]:
+    """The shape that shapes broadcast to. ValueError where two extents differ and neither is 1."""
     result: list[int] = []
-    for column in range(max(map(len, tuples), default=0)):
-        extents = {t[-1 - column] for t in tuples if column < len(t)} - {1}
+    for column in range(max(map(len, shapes), default=0)):
+        extents = {shape[-1 - column] for shape in shapes if column < len(shape)} - {1}
         if len(extents) > 1:
             raise ValueError(
-                f"broadcast_shapes(): shapes {', '.join(map(str, tuples))} cannot be broadcast: extents "
-                f"{sorted(extents)} meet in axis {-1 - column}. They must be equal, or 1"
+                f"{operation}: shapes {', '.join(map(str, shapes))} cannot be broadcast: extents {sorted(extents)} "
+                f"meet in axis {-1 - column}. They must be equal, or 1"
             )
         result.append(extents.pop() if extents else 1)
     return tuple(reversed(result))
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to. ValueError where two extents differ and neither is 1."""
+    return common_shape([shape_of(shape, "broadcast_shapes") for shape in shapes], "broadcast_shapes()")
 
 
 def count_up(n: int, device: DeviceLike = None, dtype: DTypeLike = "int64") -> ndarray:

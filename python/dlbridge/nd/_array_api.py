@@ -25,14 +25,14 @@ class NamespaceInfo:
         """The device on which functions make arrays unless told otherwise: the current GPU, or the CPU without one."""
         return _native.default_device()
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """The CPU and every GPU."""
         from dlbridge.nd import cuda
 
         found = [_native.empty((0,), device="cpu").device]
         if cuda.is_available():
             found += [_native.empty((0,), device=f"cuda:{number}").device for number in range(cuda.device_count())]
-        return found
+        return tuple(found)
 
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, Any]:
         """The dtypes of results where nothing names one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dlbridge import _core
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, one_device, shape_of
+from dlbridge.nd._arguments import as_array, is_scalar, one_device, order_of, shape_of
 from dlbridge.nd._dtypes import BY_NAME, resolve
 
 TYPE_CHECKING = False
@@ -33,16 +34,16 @@ def _stack_sequence(obj: Any, dtype: DTypeLike | None, device: DeviceLike) -> nd
 
 
 def _check_order(order: str | None, operation: str) -> str:
-    if order not in ("C", "F", "A", "K", None):
-        raise ValueError(f"{operation}(): order {order!r} is unknown; give 'C', 'F', 'A' or 'K'")
-    return order or "K"
+    return "K" if order is None else order_of(order, operation)
 
 
-def _in_order(x: ndarray, order: str) -> ndarray:
+def _in_order(x: ndarray, order: str, copy: bool | None) -> ndarray:
     c_contiguous, f_contiguous, *_ = x._flags
-    if (order == "C" and not c_contiguous) or (order == "F" and not f_contiguous):
-        return x.copy(order)
-    return x
+    if (order != "C" or c_contiguous) and (order != "F" or f_contiguous):
+        return x
+    if copy is not None and not copy:
+        raise _core.CopyError(f"nd.asarray(): order {order!r} needs a copy, and copy=False forbids one")
+    return x.copy(order)
 
 
 def array(
@@ -58,11 +59,11 @@ def array(
 
     dtype: of the result, the values' own by default. copy: True always copies, None where needed, False never (then
     ValueError where it would be). order: the memory layout, "C", "F", "A" or "K" (as the input lies). ndmin: at least
-    so many dimensions, new ones in front. device: the current device by default.
+    this many dimensions, new ones in front. device: the current device by default.
     Raises TypeError for what speaks no protocol and ValueError for ragged sequences. Source: NumPy.
     """
     order = _check_order(order, "array")
-    x = _in_order(_native.array(object, dtype, copy, device=device), order)
+    x = _in_order(_native.array(object, dtype, copy, device=device), order, copy)
     return x if x.ndim >= ndmin else x.reshape((1,) * (ndmin - x.ndim) + x.shape)
 
 
@@ -77,7 +78,7 @@ def asarray(
     """`obj` as an ndarray, without a copy where its memory can be shared.
 
     An ndarray of that dtype and device is returned itself; a NumPy array is moved to the device, or shared on the CPU;
-    arrays of other frameworks are shared. Arguments and errors as of array(). Source: Array API 2024.12.
+    arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.
     """
     if order is None:
         return _native.asarray(obj, dtype, copy, device=device)
@@ -90,13 +91,13 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None)
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
-    """`a` as an array of at least one dimension that is dense in C order; itself where it is one."""
+    """`a` as an array of at least one dimension that is dense in C order; itself if it already is."""
     return array(a, dtype, None, "C", 1, device=device)
 
 
 def asfortranarray(a: Any, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
-    """`a` as an array that is dense in Fortran order; itself where it is one."""
-    return array(a, dtype, None, "F", device=device)
+    """`a` as an array of at least one dimension that is dense in Fortran order; itself if it already is."""
+    return array(a, dtype, None, "F", 1, device=device)
 
 
 def copy(a: ArrayLike, order: str = "K") -> ndarray:
@@ -121,7 +122,7 @@ def frombuffer(
     available = octets.nbytes - offset
     if count < 0 and available % found.itemsize:
         raise ValueError(
-            f"frombuffer(): {available} bytes are no multiple of {found.itemsize}, the itemsize of {found}. Give count"
+            f"frombuffer(): {available} bytes are not a multiple of {found.itemsize}, the itemsize. Give count"
         )
     n = available // found.itemsize if count < 0 else count
     if n * found.itemsize > available:
@@ -147,7 +148,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1, *, device: 
 def fromfunction(
     function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, device: DeviceLike = None, **kwargs: Any
 ) -> Any:
-    """What `function` returns for the coordinate arrays of `shape`, one argument an axis. Source: NumPy."""
+    """What `function` returns for the coordinate arrays of `shape`, one argument per axis. Source: NumPy."""
     from dlbridge.nd._grids import indices
 
     return function(*indices(shape, dtype=dtype, device=device), **kwargs)
@@ -157,7 +158,7 @@ def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, bl
     """A numpy.ndarray of the values of `a`, which may be any array: on the host, or moved there.
 
     stream: the CUDA stream to copy on (the current one by default). order: the layout, "C", "F" or "A". out: a NumPy
-    array to write to. blocking: False returns before the copy is done; synchronise the stream before you read.
+    array to write to. blocking: False allows to return early; the copy is always done on return.
     An ndarray on the CPU is copied. Source: CuPy.
     """
     if isinstance(a, ndarray):
@@ -165,7 +166,7 @@ def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, bl
     import numpy
 
     try:
-        host = numpy.asarray(a, order=order if order in ("C", "F") else None)  # type: ignore[arg-type]
+        host = numpy.asarray(a, order=order_of(order, "asnumpy", "CFA"))  # type: ignore[call-overload]
     except TypeError:  # on a device: what is no ndarray of ours may still be read by its protocols
         host = asnumpy(_native.asarray(a), stream, order)
     if out is None:
@@ -191,9 +192,9 @@ def fromDlpack(dltensor: Any) -> ndarray:
 def get_array_module(*args: Any) -> ModuleType:
     """This module if any argument is an array of it, else NumPy. For code that runs on both. Source: CuPy."""
     if any(isinstance(arg, ndarray) for arg in args):
-        import dlbridge.nd
+        from dlbridge.nd._protocols import namespace
 
-        return dlbridge.nd
+        return namespace()
     import numpy
 
     return numpy
@@ -204,7 +205,10 @@ def get_array_module(*args: Any) -> ModuleType:
 
 def _filled(value: Any, shape: Shape, dtype: DTypeLike | None, order: str, device: DeviceLike) -> ndarray:
     x: ndarray = _native.empty(shape, _FLOAT64 if dtype is None else dtype, device=device, order=order)
-    x.fill(value)
+    if type(value) is int:
+        x.fill(value)
+    else:
+        _native.copyto(x, value, "unsafe")
     return x
 
 
@@ -219,22 +223,18 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, order: str = "C", *, devi
 
 
 def full(
-    shape: Shape,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    order: str = "C",
-    *,
-    device: DeviceLike = None,
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, order: str = "C", *, device: DeviceLike = None
 ) -> ndarray:
     """An array filled with a scalar or with an array that broadcasts; its dtype by default. Source: Array API
     2024.12."""
     if isinstance(fill_value, (ndarray, list, tuple)):
         value = as_array(fill_value)
-        x = _native.empty(shape, dtype or value.dtype, device=value.device if device is None else device, order=order)
-        _native.copyto(x, value if device is None else _native.to_device(value, device))
+        dtype = value.dtype if dtype is None else dtype
+        x = _native.empty(shape, dtype, device=value.device if device is None else device, order=order)
+        _native.copyto(x, value if device is None else _native.to_device(value, device), "unsafe")
         return x
     if dtype is None:
-        dtype = getattr(fill_value, "dtype", None) or type(fill_value)
+        dtype = _native.array(fill_value, device="cpu").dtype
     return _filled(fill_value, shape, dtype, order, device)
 
 
@@ -267,7 +267,7 @@ def empty_like(
     *,
     device: DeviceLike = None,
 ) -> ndarray:
-    """An uninitialised array of the shape, dtype, layout and device of `a`, but for what the arguments say.
+    """An uninitialised array of the shape, dtype, layout and device of `a`, except for what the arguments say.
 
     order: "C", "F", "A" (F where `a` is) or "K" (as `a` lies). subok has no effect. Source: Array API 2024.12, NumPy.
     """
@@ -283,7 +283,7 @@ def zeros_like(
     *,
     device: DeviceLike = None,
 ) -> ndarray:
-    """An array of zeros like `a`; arguments as of empty_like()."""
+    """An array of zeros like `a`; arguments as for empty_like()."""
     x = _like(a, dtype, order, shape, device)
     x.fill(0)
     return x
@@ -298,7 +298,7 @@ def ones_like(
     *,
     device: DeviceLike = None,
 ) -> ndarray:
-    """An array of ones like `a`; arguments as of empty_like()."""
+    """An array of ones like `a`; arguments as for empty_like()."""
     x = _like(a, dtype, order, shape, device)
     x.fill(1)
     return x
@@ -314,7 +314,7 @@ def full_like(
     *,
     device: DeviceLike = None,
 ) -> ndarray:
-    """An array like `a`, filled with a scalar or an array that broadcasts; arguments as of empty_like()."""
+    """An array like `a`, filled with a scalar or an array that broadcasts; arguments as for empty_like()."""
     x = _like(a, dtype, order, shape, device)
-    _native.copyto(x, as_array(fill_value, x))
+    _native.copyto(x, fill_value if is_scalar(fill_value) else as_array(fill_value, x), "unsafe")
     return x

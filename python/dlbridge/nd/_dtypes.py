@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlbridge import _core
+from dlbridge import _core, _dtype
 from dlbridge.nd import _native
 
 TYPE_CHECKING = False
@@ -14,71 +14,31 @@ if TYPE_CHECKING:
 DType = _core.DType
 dtype = DType
 
-# name: (kind as the Array API groups them, NumPy's one-letter kind, other names of it). NumPy's aliases of C types are
-# those of Linux on 64 bits.
-_TABLE: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "bool": ("bool", "b", ("?", "b1", "bool_")),
-    "int8": ("signed integer", "i", ("b", "i1", "byte")),
-    "int16": ("signed integer", "i", ("h", "i2", "short")),
-    "int32": ("signed integer", "i", ("i", "i4", "intc")),
-    "int64": ("signed integer", "i", ("l", "q", "p", "i8", "n", "int", "int_", "intp", "long", "longlong")),
-    "uint8": ("unsigned integer", "u", ("B", "u1", "ubyte")),
-    "uint16": ("unsigned integer", "u", ("H", "u2", "ushort")),
-    "uint32": ("unsigned integer", "u", ("I", "u4", "uintc")),
-    "uint64": ("unsigned integer", "u", ("L", "Q", "P", "u8", "N", "uint", "uintp", "ulong", "ulonglong")),
-    "float16": ("real floating", "f", ("e", "f2", "half")),
-    "bfloat16": ("real floating", "f", ("bf16",)),
-    "float32": ("real floating", "f", ("f", "f4", "single")),
-    "float64": ("real floating", "f", ("d", "f8", "float", "double", "float_")),
-    "complex64": ("complex floating", "c", ("F", "c8", "csingle")),
-    "complex128": ("complex floating", "c", ("D", "c16", "complex", "cdouble", "complex_")),
-}
-NAMES = tuple(_TABLE)
-BY_NAME: dict[str, DType] = {name: _native.result_type(name) for name in NAMES}
-_BY_ALIAS = {**BY_NAME, **{alias: BY_NAME[name] for name, row in _TABLE.items() for alias in row[2]}}
-_BY_TYPE: dict[type, DType] = {
-    bool: BY_NAME["bool"],
-    int: BY_NAME["int64"],
-    float: BY_NAME["float64"],
-    complex: BY_NAME["complex128"],
-}
+# The ndarray's dtypes by the kinds of the Array API.
 _KINDS: dict[str, tuple[str, ...]] = {
-    kind: tuple(name for name, row in _TABLE.items() if row[0] == kind) for kind in {row[0] for row in _TABLE.values()}
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float16", "bfloat16", "float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
 }
+NAMES = tuple(name for names in _KINDS.values() for name in names)
+BY_NAME: dict[str, DType] = {name: _dtype.BY_NAME[name] for name in NAMES}
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 _INEXACT = frozenset(_KINDS["real floating"] + _KINDS["complex floating"])
 
 
-def _from_string(text: str) -> DType | None:
-    order, rest = (text[0], text[1:]) if text[:1] in ("<", "=", "|", ">") else ("", text)
-    found = _BY_ALIAS.get(rest)
-    if order == ">" and found is not None and found.itemsize > 1:
-        raise TypeError(
-            f"dtype {text!r} is in the other byte order, which the ndarray does not have. Byte-swap the data first, "
-            f"and name {rest!r}"
-        )
-    return found
-
-
 def resolve(obj: DTypeLike) -> DType:
-    """The DType that `obj` names.
-
-    A DType, a name or typestr ("float32", "f4", "<f8", "i"), a Python type (float), a dtype or scalar type of NumPy,
-    ml_dtypes or torch. TypeError for anything else, and for dtypes that the ndarray does not have.
-    """
-    found: DType | None = None
-    if isinstance(obj, DType):
-        found = BY_NAME.get(obj.name)
-    elif isinstance(obj, str):
-        found = _from_string(obj)
-    elif isinstance(obj, type):
-        found = _BY_TYPE.get(obj) or _from_string(obj.__name__)
-    elif isinstance(getattr(obj, "str", None), str) and isinstance(getattr(obj, "name", None), str):  # numpy.dtype
-        found = _from_string(obj.str) or (BY_NAME.get(obj.name) if getattr(obj, "isnative", True) else None)
-    elif str(obj).startswith("torch."):
-        found = BY_NAME.get(str(obj)[len("torch.") :])
-    if found is None:
+    """The DType that `obj` names: see dlbridge._dtype.find(). TypeError for anything else, and for dtypes that the
+    ndarray does not have."""
+    if isinstance(obj, str) and _dtype.is_swapped(obj):
+        raise TypeError(
+            f"dtype {obj!r} is in the other byte order, which the ndarray does not have. Byte-swap the data first, "
+            f"and name {obj[1:]!r}"
+        )
+    found = _dtype.find(obj)
+    if found is None or found.name not in BY_NAME:
         raise TypeError(
             f"data type {obj!r} is none of the ndarray's: {', '.join(NAMES)}. Name one of them, or give an object that "
             "stands for it"
@@ -88,7 +48,7 @@ def resolve(obj: DTypeLike) -> DType:
 
 def kind_of(obj: DTypeLike) -> str:
     """NumPy's one-letter kind of a dtype: "b", "i", "u", "f" or "c"."""
-    return _TABLE[resolve(obj).name][1]
+    return resolve(obj).kind
 
 
 def is_inexact(x: Any) -> bool:
@@ -104,15 +64,22 @@ def real_dtype(obj: DTypeLike) -> DType:
 
 def float_for(obj: DTypeLike) -> DType:
     """The dtype that statistics of a dtype are computed and returned in: itself, or float64 for integers and bool."""
+    return _native.result_type(resolve(obj), 1.0)
+
+
+def loop_float(obj: DTypeLike) -> DType:
+    """The dtype that functions of floats alone compute a dtype in: itself, or the smallest float that holds it."""
     found = resolve(obj)
-    return found if found.name in _INEXACT else BY_NAME["float64"]
+    if found.name in _INEXACT:
+        return found
+    return _native.result_type(found, "float16")
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether `dtype` is of `kind`: a dtype, a kind of the Array API ("bool", "signed integer", "unsigned integer",
     "integral", "real floating", "complex floating", "numeric"), or a tuple of such.
 
-    ValueError for an unknown kind, TypeError for what is no dtype. Source: Array API 2024.12.
+    ValueError for an unknown kind, TypeError for anything that is not a dtype. Source: Array API 2024.12.
     """
     if isinstance(kind, tuple):
         answers = [isdtype(dtype, k) for k in kind]  # all of them: each is checked
@@ -121,7 +88,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     if isinstance(kind, str):
         if kind in _KINDS:
             return name in _KINDS[kind]
-        if kind not in _TABLE:
+        if kind not in BY_NAME:
             raise ValueError(f"isdtype(): kind {kind!r} is unknown; give a dtype or one of {', '.join(sorted(_KINDS))}")
     return name == resolve(kind).name
 
@@ -129,7 +96,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether a dtype or array can be cast to the dtype `to`; `casting`: "no", "equiv", "safe", "same_kind", "unsafe".
 
-    ValueError for another `casting`, TypeError for what is no dtype. Source: Array API 2024.12, NumPy.
+    ValueError for another `casting`, TypeError for anything that is not a dtype. Source: Array API 2024.12, NumPy.
     """
     return _native.can_cast(from_.dtype if isinstance(from_, _native.ndarray) else resolve(from_), resolve(to), casting)
 
@@ -142,7 +109,9 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     if not arrays_and_dtypes:
         raise ValueError("result_type(): no argument; give at least one array, dtype or scalar")
     operands = [
-        a if isinstance(a, (_native.ndarray, bool, int, float, complex)) else resolve(getattr(a, "dtype", a))
+        a
+        if isinstance(a, (_native.ndarray, bool, int, float, complex))
+        else resolve(a if isinstance(a, type) else getattr(a, "dtype", a))
         for a in arrays_and_dtypes
     ]
     return _native.result_type(*operands)
@@ -168,7 +137,7 @@ class iinfo:
         self.dtype = resolve(getattr(type, "dtype", type))
         self.kind = kind_of(self.dtype)
         if self.kind not in "iu":
-            raise ValueError(f"iinfo(): {self.dtype} is no integer dtype. Use finfo() for floats")
+            raise ValueError(f"iinfo(): {self.dtype} is not an integer dtype. Use finfo() for floats")
         self.bits = self.dtype.bits
         self.min = -(1 << (self.bits - 1)) if self.kind == "i" else 0
         self.max = (1 << (self.bits - (self.kind == "i"))) - 1
@@ -191,7 +160,7 @@ class finfo:
     def __init__(self, type: Any) -> None:
         self.dtype = real_dtype(getattr(type, "dtype", type))
         if self.dtype.name not in _FORMATS:
-            raise ValueError(f"finfo(): {self.dtype} is no float dtype. Use iinfo() for integers")
+            raise ValueError(f"finfo(): {self.dtype} is not a float dtype. Use iinfo() for integers")
         self.nmant, self.nexp = _FORMATS[self.dtype.name]
         self.bits = self.dtype.bits
         largest_exponent = (1 << (self.nexp - 1)) - 1
@@ -206,40 +175,3 @@ class finfo:
 
     def __repr__(self) -> str:
         return f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, dtype={self.dtype})"
-
-
-def _to_numpy(self: DType) -> Any:
-    if self.name == "bfloat16":
-        import ml_dtypes
-
-        return ml_dtypes.bfloat16
-    return self.name
-
-
-def _numpy_dtype(self: DType) -> Any:
-    """NumPy's dtype of that name; bfloat16 is that of ml_dtypes. So numpy.empty(3, x.dtype) works."""
-    import numpy
-
-    return numpy.dtype(_to_numpy(self))
-
-
-def _make_scalar(self: DType, value: Any = 0) -> Any:
-    """A NumPy scalar of this dtype, as numpy.float32(value) makes it: a kernel's argument, for one."""
-    return _numpy_dtype(self).type(value)
-
-
-def attach() -> None:
-    """Gives DType what users of `x.dtype` expect of a NumPy dtype: kind, char, str, type; and that NumPy takes it."""
-    if hasattr(DType, "kind"):
-        return
-    members: dict[str, Any] = {
-        "kind": property(lambda self: _TABLE[self.name][1], doc="str: NumPy's one-letter kind."),
-        "char": property(lambda self: _TABLE[self.name][2][0], doc="str: NumPy's one-letter code."),
-        "str": property(lambda self: _numpy_dtype(self).str, doc="str: NumPy's typestr."),
-        "type": property(lambda self: _numpy_dtype(self).type, doc="type: NumPy's scalar type."),
-        "dtype": property(_numpy_dtype, doc=_numpy_dtype.__doc__),  # where NumPy before 2.4 looks
-        "__numpy_dtype__": property(_numpy_dtype, doc=_numpy_dtype.__doc__),  # where NumPy 2.4 looks
-        "__call__": _make_scalar,
-    }
-    for name, member in members.items():
-        setattr(DType, name, member)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, into
 
@@ -39,7 +41,7 @@ def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
         raise ValueError(f"einsum(): {subscripts!r} names {len(terms)} arrays; {len(ndims)} were given")
     for letter in inputs.replace("...", "").replace(",", "") + output.replace("...", ""):
         if letter not in _LETTERS:
-            raise ValueError(f"einsum(): {letter!r} in {subscripts!r} is no letter")
+            raise ValueError(f"einsum(): {letter!r} in {subscripts!r} is not a letter")
     terms, spare = _expand_ellipses(terms, ndims, text)
     joined = "".join(terms)
     if not arrow:
@@ -84,10 +86,9 @@ def _pair(a: ndarray, ta: str, b: ndarray, tb: str, kept: set[str]) -> tuple[nda
     """The product of two operands, summed over the letters that nothing else needs."""
     a, ta = _reduced(a, ta, kept | set(tb))
     b, tb = _reduced(b, tb, kept | set(ta))
-    extents = {
-        c: max(dict(zip(ta, a.shape, strict=True)).get(c, 1), dict(zip(tb, b.shape, strict=True)).get(c, 1))
-        for c in ta + tb
-    }
+    extents: dict[str, int] = {}
+    _note_extents(extents, a, ta)
+    _note_extents(extents, b, tb)
     shared = [c for c in ta if c in tb]
     summed = "".join(c for c in shared if c not in kept)
     if not summed:
@@ -113,22 +114,48 @@ def _matrix(x: ndarray, term: str, batch: str, first: str, second: str, extents:
     return x.reshape((*shape[0], *sizes))
 
 
-def einsum(subscripts: str, *operands: Any, out: ndarray | None = None, optimize: Any = False) -> ndarray:
+def _note_extents(extents: dict[str, int], x: ndarray, term: str) -> None:
+    """Extents of 1 are broadcast, also to 0."""
+    for letter, extent in zip(term, x.shape, strict=True):
+        known = extents.get(letter, 1)
+        if extent != known and 1 not in (extent, known):
+            raise ValueError(
+                f"einsum(): the axes {letter!r} have extents {known} and {extent}; they must be equal, or 1"
+            )
+        extents[letter] = extent if known == 1 else known
+
+
+def _as_text(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    """NumPy's other form: each array is followed by a list of the numbers of its axes; the output's may come last."""
+    arrays = list(operands[: len(operands) // 2 * 2 : 2])
+    lists = [*operands[1::2], *(operands[-1:] if len(operands) % 2 else ())]
+
+    def letters(axes: Any) -> str:
+        if not all(axis is Ellipsis or 0 <= index(axis) < len(_LETTERS) for axis in axes):
+            raise ValueError(f"einsum(): {axes} names an axis that is not from 0 to {len(_LETTERS) - 1}")
+        return "".join("..." if axis is Ellipsis else _LETTERS[index(axis)] for axis in axes)
+
+    terms = [letters(axes) for axes in lists]
+    inputs = ",".join(terms[: len(arrays)])
+    return (f"{inputs}->{terms[-1]}" if len(terms) > len(arrays) else inputs), arrays
+
+
+def einsum(subscripts: Any, *operands: Any, out: ndarray | None = None, optimize: Any = False) -> ndarray:
     """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
     transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
-    optimize has no effect. ValueError for subscripts that do not fit the arrays. Source: NumPy.
+    optimize has no effect. einsum(a, [0, 1], b, [1, 2], [0, 2]) names the axes by numbers. ValueError for subscripts
+    that do not fit the arrays. Source: NumPy.
     """
-    arrays = as_arrays(*operands)
+    given: Any = operands
+    if not isinstance(subscripts, str):
+        subscripts, given = _as_text((subscripts, *operands))
+    arrays = as_arrays(*given)
     if not arrays:
         raise ValueError("einsum(): no array; give one for each term of the subscripts")
     terms, output = _parse(subscripts, [a.ndim for a in arrays])
     extents: dict[str, int] = {}
     for a, term in zip(arrays, terms, strict=True):
-        for letter, extent in zip(term, a.shape, strict=True):
-            if extents.setdefault(letter, extent) != extent:
-                if 1 not in (extent, extents[letter]):
-                    raise ValueError(f"einsum(): the axes {letter!r} have extents {extents[letter]} and {extent}")
-                extents[letter] = max(extents[letter], extent)
+        _note_extents(extents, a, term)
     dtype = _native.result_type(*[a.dtype for a in arrays])
     pairs = [_with_unique_letters(a.astype(dtype, copy=False), term) for a, term in zip(arrays, terms, strict=True)]
     x, term = pairs[0]

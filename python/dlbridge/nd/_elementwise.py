@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, into
-from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact, kind_of
+from dlbridge.nd._arguments import as_array, as_arrays, as_operands, into
+from dlbridge.nd._dtypes import BY_NAME, iinfo, is_inexact, kind_of, loop_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def imag(val: ArrayLike, /) -> ndarray:
 def angle(z: ArrayLike, deg: bool = False) -> ndarray:
     """The angle of complex numbers in the plane, in radians or degrees."""
     z = as_array(z)
+    if kind_of(z.dtype) == "b":
+        z = z.astype("int64")
     radians: ndarray = _native.arctan2(z.imag, z.real)
     return radians * (180 / _PI) if deg else radians
 
@@ -61,11 +63,13 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
 
 
 def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> ndarray:
-    """Rounded to so many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
+    """Rounded to this many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
     return into(out, _rounded(as_array(a), index(decimals)), "round")
 
 
 def _rounded(x: ndarray, decimals: int) -> ndarray:
+    if kind_of(x.dtype) == "b":
+        return _rounded(x.astype("float16"), decimals)  # as NumPy
     if not is_inexact(x):
         if decimals >= 0:
             return x.copy("K")
@@ -105,8 +109,12 @@ def clip(
     """
     low, high = min if a_min is None else a_min, max if a_max is None else a_max
     x = as_array(a)
+    if kind_of(x.dtype) in "iu":  # a bound past the dtype's own bounds nothing (NEP 50 would refuse it)
+        limits = iinfo(x.dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
     if low is None and high is None:
-        return into(out, x.copy(), "clip")
+        return into(out, x.copy("K"), "clip")
     if high is None:
         return _native.maximum(x, low, out=out)
     if low is None:
@@ -139,6 +147,14 @@ def nan_to_num(
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
 
+def _as_reals(x: ArrayLike, operation: str) -> ndarray:
+    """The array in the dtype that a function of real floats computes it in. TypeError for complex numbers."""
+    a = as_array(x)
+    if kind_of(a.dtype) == "c":
+        raise TypeError(f"{operation}(): it is not defined for {a.dtype}. Give its real and imaginary parts, or abs(x)")
+    return a.astype(loop_float(a.dtype), copy=False)
+
+
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2))."""
     return _native.floor_divide(x1, x2), _native.remainder(x1, x2)
@@ -146,8 +162,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
 
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(fractional part, whole part), both with the sign of `x`."""
-    x = as_array(x)
-    x = x.astype(float_for(x.dtype), copy=False)
+    x = _as_reals(x, "modf")
     whole: ndarray = _native.trunc(x)
     fraction = _native.where(_native.isinf(x), 0.0, x - whole)
     return _native.copysign(fraction, x), whole
@@ -155,34 +170,38 @@ def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
 
 def fabs(x: ArrayLike, /) -> ndarray:
     """The absolute value as a float."""
-    x = as_array(x)
-    return _native.absolute(x.astype(float_for(x.dtype), copy=False))
+    return _native.absolute(_as_reals(x, "fabs"))
 
 
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Powers computed in float64 or complex128."""
-    operands = as_arrays(x1, x2)
+    operands = as_operands(x1, x2)
     wide = BY_NAME["complex128" if any(kind_of(a.dtype) == "c" for a in operands) else "float64"]
     return _native.power(*[a.astype(wide, copy=False) for a in operands])
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
-    """The least common multiple of integers; 0 where one is 0."""
-    a, b = as_arrays(x1, x2)
-    return _native.absolute(a // _native.gcd(a, b) * b)
+    """The least common multiple of integers; 0 where one is 0. What the dtype cannot hold wraps around."""
+    a, b = as_operands(x1, x2)
+    common = _native.gcd(a, b)
+    if kind_of(common.dtype) == "i":  # unsigned, which hold the size of the least number, too
+        sizes = BY_NAME[f"u{common.dtype.name}"]
+        a, b = (_native.absolute(x.astype(common.dtype, copy=False)).astype(sizes) for x in (a, b))
+        return (a // _native.gcd(a, b) * b).astype(common.dtype)
+    return a // common * b
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
-    x, exponent = as_arrays(x1, x2)
-    x = x.astype(float_for(x.dtype), copy=False)
+    x, exponent = as_operands(x1, x2)
+    x = _as_reals(x, "ldexp")
     half = exponent // 2
     return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """log2(2**x1 + 2**x2), without overflow on the way."""
-    a, b = as_arrays(x1, x2)
+    a, b = (_as_reals(x, "logaddexp2") for x in as_operands(x1, x2))
     high = _native.maximum(a, b)
     distance = _native.where(a == b, 0.0, -_native.absolute(a - b))  # equal infinities have no difference
     return high + _native.log1p(_native.exp2(distance)) * 1.4426950408889634
@@ -190,12 +209,12 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 
 def degrees(x: ArrayLike, /) -> ndarray:
     """Radians to degrees."""
-    return _native.multiply(as_array(x), 180 / _PI)
+    return _native.multiply(_as_reals(x, "degrees"), 180 / _PI)
 
 
 def radians(x: ArrayLike, /) -> ndarray:
     """Degrees to radians."""
-    return _native.multiply(as_array(x), _PI / 180)
+    return _native.multiply(_as_reals(x, "radians"), _PI / 180)
 
 
 rad2deg, deg2rad = degrees, radians
@@ -225,8 +244,14 @@ def interp(
     else:
         low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
         x0, y0 = _native.take(knots, low, 0), _native.take(values, low, 0)
-        slope = (_native.take(values, low + 1, 0) - y0) / (_native.take(knots, low + 1, 0) - x0)
-        inner = y0 + slope * (at - x0)
+        x1, y1 = _native.take(knots, low + 1, 0), _native.take(values, low + 1, 0)
+        slope = (y1 - y0) / (x1 - x0)
+        inner = slope * (at - x0) + y0
+        # Beside infinities: from the other end, a level line, the knot itself. A NaN in x stays one.
+        inner = _native.where(_native.isnan(inner), slope * (at - x1) + y1, inner)
+        inner = _native.where(_native.isnan(inner) & (y0 == y1), y0, inner)
+        inner = _native.where(at == x0, y0, inner)
+        inner = _native.where(_native.isnan(at), at, inner)
     inner = _native.where(at == knots[-1], values[-1], inner)
     inner = _native.where(at < knots[0], values[0] if left is None else left, inner)
     return _native.where(at > knots[-1], values[-1] if right is None else right, inner)
@@ -248,8 +273,9 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: i
 
 def spacing(x: ArrayLike, /) -> ndarray:
     """The distance to the next number away from zero."""
-    x = as_array(x)
-    return _native.nextafter(x, _native.copysign(float("inf"), x)) - x
+    x = _as_reals(x, "spacing")
+    away = _native.copysign(float("inf"), x + 0.0)  # the zeros have one spacing
+    return _native.nextafter(x, away) - x
 
 
 def _sign_of_infinity(x: ndarray, sign: float) -> ndarray:

@@ -6,7 +6,7 @@ from math import inf
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, into, normalize_axis, shape_of
+from dlbridge.nd._arguments import as_array, broadcast_shapes, into, normalize_axis, shape_of
 from dlbridge.nd._dtypes import BY_NAME, iinfo, kind_of, resolve
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ class Generator:
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         if state.get("algorithm") != "philox4x32-10":
-            raise ValueError(f"Generator.state: {state!r} is no state of philox4x32-10")
+            raise ValueError(f"Generator.state: {state!r} is not a state of philox4x32-10")
         with self._lock:
             self._key, self._offset = index(state["key"]), index(state["offset"])
 
@@ -144,7 +144,7 @@ class Generator:
         if _plain(low, high):
             return self._draw("uniform", size, _float(dtype, "uniform"), None, device, float(low), float(high))
         low, high, size, device = self._operands(low, high, size, device)
-        x: ndarray = self.random(size, dtype, device=device) * (high - low) + low
+        x: ndarray = (self.random(size, dtype, device=device) * (high - low) + low).astype(dtype, copy=False)
         return x
 
     def standard_normal(
@@ -175,7 +175,7 @@ class Generator:
             _check_scale(scale, "normal")
             return self._draw("normal", size, _float(dtype, "normal"), None, device, float(loc), float(scale))
         loc, scale, size, device = self._operands(loc, scale, size, device)
-        x: ndarray = self.standard_normal(size, dtype, device=device) * scale + loc
+        x: ndarray = (self.standard_normal(size, dtype, device=device) * scale + loc).astype(dtype, copy=False)
         return x
 
     def integers(
@@ -216,19 +216,14 @@ class Generator:
         return self._draw("exponential", size, _float(dtype, "standard_exponential"), out, device, 1.0)
 
     def exponential(
-        self,
-        scale: Any = 1.0,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        *,
-        device: DeviceLike = None,
+        self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Exponentially distributed floats of mean `scale`: a number, or an array that broadcasts."""
         if _plain(scale):
             _check_scale(scale, "exponential")
             return self._draw("exponential", size, _float(dtype, "exponential"), None, device, float(scale))
         scale, _, size, device = self._operands(scale, 0.0, size, device)
-        x: ndarray = self.standard_exponential(size, dtype, device=device) * scale
+        x: ndarray = (self.standard_exponential(size, dtype, device=device) * scale).astype(dtype, copy=False)
         return x
 
     # --- made of them ------------------------------------------------------------------------------------------------
@@ -292,7 +287,7 @@ class Generator:
         return _native.take(a, self._order(a.shape[axis], a.device), axis)
 
     def shuffle(self, x: ndarray, axis: int = 0) -> None:
-        """Brings the parts of an array along an axis into random order, in place."""
+        """Shuffles the parts of an array along an axis, in place."""
         if not isinstance(x, ndarray):
             raise TypeError(f"shuffle(): x is of type {type(x).__name__}; it must be a dlbridge.nd.ndarray")
         _native.copyto(x, self.permutation(x, axis))
@@ -320,8 +315,8 @@ class Generator:
     ) -> ndarray:
         """Elements of an array along an axis (or integers below `a`), equally likely or with the probabilities `p`.
 
-        replace: whether one may be chosen again. ValueError where there are not enough, or p is no distribution over
-        them, which is waited for.
+        replace: whether one may be chosen again. ValueError where there are not enough, or p is not a distribution over
+        them, for which the host waits.
         """
         pool = as_array(a) if isinstance(a, (ndarray, list, tuple)) else None
         n = index(a) if pool is None else pool.shape[normalize_axis(axis, pool.ndim, "choice")]
@@ -346,7 +341,7 @@ class Generator:
         total = likely.sum().item()
         if likely.shape != (n,) or bool((likely < 0).any()) or not abs(total - 1) < 1e-8:
             raise ValueError(
-                f"choice(): p of shape {likely.shape} and sum {total} is no distribution over {n} elements"
+                f"choice(): p of shape {likely.shape} and sum {total} is not a distribution over {n} elements"
             )
         if replace:
             bounds = likely.cumsum()
@@ -365,8 +360,6 @@ class Generator:
 
     def _operands(self, a: Any, b: Any, size: Shape | None, device: DeviceLike) -> tuple[Any, Any, Any, Any]:
         """Parameters that may be arrays, and the shape and device that follow from them."""
-        from dlbridge.nd._arguments import broadcast_shapes
-
         like = next((x for x in (a, b) if isinstance(x, ndarray)), None)
         device = like.device if like is not None else device
         a, b = (as_array(x, like) if isinstance(x, (list, tuple)) else x for x in (a, b))

@@ -47,7 +47,7 @@ def trace(
     dtype: DTypeLike | None = None,
     out: ndarray | None = None,
 ) -> ndarray:
-    """The sum of the diagonals of two axes, the first two by default; dtypes as of sum()."""
+    """The sum of the diagonals of two axes, the first two by default; dtypes as for sum()."""
     return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=dtype, out=out)
 
 
@@ -102,9 +102,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, *, d
 
 def _triangle(m: ArrayLike, k: int, lower: bool, operation: str) -> ndarray:
     m = as_array(m)
-    if m.ndim < 2:
-        raise ValueError(f"{operation}(): the array has {m.ndim} dimension(s); a triangle needs two")
-    rows = count_up(m.shape[-2], m.device)[:, None]
+    if m.ndim < 1:
+        raise ValueError(f"{operation}(): the array is 0-d; a triangle needs two, or a vector that is each row")
+    rows = count_up(m.shape[-2 if m.ndim > 1 else -1], m.device)[:, None]
     columns = count_up(m.shape[-1], m.device)
     kept = columns <= rows + index(k) if lower else columns >= rows + index(k)
     zero = _native.empty((), m.dtype, device=m.device)
@@ -113,12 +113,12 @@ def _triangle(m: ArrayLike, k: int, lower: bool, operation: str) -> ndarray:
 
 
 def tril(m: ArrayLike, /, k: int = 0) -> ndarray:
-    """`m` with zeros above the k-th diagonal of its last two axes; a copy. ValueError for fewer than two axes."""
+    """`m` with zeros above the k-th diagonal of its last two axes; a copy. A vector is each row of a square."""
     return _triangle(m, k, True, "tril")
 
 
 def triu(m: ArrayLike, /, k: int = 0) -> ndarray:
-    """`m` with zeros below the k-th diagonal of its last two axes; a copy. ValueError for fewer than two axes."""
+    """`m` with zeros below the k-th diagonal of its last two axes; a copy. A vector is each row of a square."""
     return _triangle(m, k, False, "triu")
 
 
@@ -132,7 +132,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> ndar
     return x[:, None] ** (powers if increasing else powers[::-1])
 
 
-def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[ndarray]:
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[ndarray, ...]:
     """Coordinate arrays of the grid that vectors span, one a vector.
 
     indexing: "xy" puts the second vector along axis 0, "ij" the first. sparse: extents of 1 but along the own axis.
@@ -152,7 +152,7 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, cop
     if not sparse:
         shape = broadcast_shapes(*[g.shape for g in grids])
         grids = [_native.broadcast_to(g, shape) for g in grids]
-    return [g.copy() for g in grids] if copy else grids
+    return tuple(g.copy() for g in grids) if copy else tuple(grids)
 
 
 def indices(dimensions: Shape, dtype: DTypeLike = int, sparse: bool = False, *, device: DeviceLike = None) -> Any:

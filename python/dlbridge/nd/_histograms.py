@@ -21,7 +21,7 @@ _FLOAT64, _INT64 = BY_NAME["float64"], BY_NAME["int64"]
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0) -> ndarray:
     """How often each integer from 0 on occurs in a vector, or the sum of the weights of its occurrences.
 
-    The length is that of the largest value, which is waited for, or `minlength`. ValueError for negative values.
+    The length is that of the largest value, for which the host waits, or `minlength`. ValueError for negative values.
     Source: NumPy.
     """
     x = as_array(x)
@@ -42,6 +42,8 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
     w = as_array(weights, x)
     if w.shape != x.shape:
         raise ValueError(f"bincount(): weights of shape {w.shape} for values of shape {x.shape}; they must be equal")
+    if kind_of(w.dtype) == "c":
+        raise TypeError(f"bincount(): weights are {w.dtype}; they must be real")
     totals = _native.empty((n,), _FLOAT64, device=x.device)
     totals.fill(0)
     _native.index_add(totals, (x.astype(_INT64, copy=False),), w.astype(_FLOAT64, copy=False))
@@ -79,7 +81,8 @@ def histogram(
     """How many elements fall in each bin, and the edges of the bins; the last bin includes its upper edge.
 
     bins: a number of equal ones between the extremes (or over `range`), or the edges. density: the integral is 1.
-    weights: what each element counts. The extremes are waited for. ValueError for bad bins or ranges. Source: NumPy.
+    weights: what each element counts. The host waits for the extremes. ValueError for bad bins or ranges.
+    Source: NumPy.
     """
     a = as_array(a)
     edges = histogram_bin_edges(a, bins, range)

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, broadcast_shapes, count_up, into, normalize_axis, shape_of
+from dlbridge.nd._arguments import (
+    as_array,
+    as_arrays,
+    as_operands,
+    as_positions,
+    as_values,
+    broadcast_shapes,
+    count_up,
+    into,
+    is_scalar,
+    normalize_axis,
+    order_of,
+    shape_of,
+)
 from dlbridge.nd._dtypes import BY_NAME, kind_of
 
 TYPE_CHECKING = False
@@ -29,19 +42,24 @@ def take(
     positions = as_array(indices, a)
     if positions.size == 0 and not isinstance(indices, ndarray):
         positions = positions.astype(_INT64)
-    if kind_of(positions.dtype) not in "iub":
-        raise TypeError(f"take(): indices are {positions.dtype}; they must be integers")
+    positions = as_positions(positions, a, "take")
     if axis is None:
         a, axis = a.ravel(), 0
+    elif a.ndim == 0:
+        a = a.reshape(1)  # as NumPy has it
     axis = normalize_axis(axis, a.ndim, "take")
-    extent = a.shape[axis]
+    return into(out, _native.take(a, _within(positions, a.shape[axis], mode, "take"), axis), "take")
+
+
+def _within(positions: ndarray, extent: int, mode: str, operation: str) -> ndarray:
+    """The positions that "wrap" or "clip" make of those out of bounds."""
     if mode == "wrap":
-        positions = positions % extent
-    elif mode == "clip":
-        positions = _native.clip(positions, 0, extent - 1)
-    elif mode != "raise":
-        raise ValueError(f"take(): mode {mode!r} is unknown; give 'raise', 'wrap' or 'clip'")
-    return into(out, _native.take(a, positions, axis), "take")
+        return positions % extent
+    if mode == "clip":
+        return _native.clip(positions, 0, extent - 1)
+    if mode != "raise":
+        raise ValueError(f"{operation}(): mode {mode!r} is unknown; give 'raise', 'wrap' or 'clip'")
+    return positions
 
 
 def _along(a: ndarray, indices: ndarray, axis: int, operation: str) -> tuple[Any, ...]:
@@ -83,23 +101,26 @@ def put_along_axis(arr: ndarray, indices: ArrayLike, values: ArrayLike, axis: in
 
 
 def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
-    """Writes values (over and over) to positions of the flattened array, in place; mode as of take()."""
-    positions, values = as_array(ind, a).ravel(), as_array(v, a).ravel()
-    if mode == "wrap":
-        positions = positions % a.size
-    elif mode == "clip":
-        positions = _native.clip(positions, 0, a.size - 1)
-    elif mode != "raise":
-        raise ValueError(f"put(): mode {mode!r} is unknown; give 'raise', 'wrap' or 'clip'")
+    """Writes values (over and over) to positions of the flattened array, in place; mode as for take()."""
+    positions, values = as_array(ind, a).ravel(), as_values(v, a).ravel()
     if positions.size == 0 or values.size == 0:
         return
+    positions = _within(positions.astype(_INT64, copy=False), a.size, mode, "put")
     if values.size != positions.size:
         from dlbridge.nd._joining import resize
 
         values = resize(values, positions.size)
     if mode == "raise":  # a negative position counts from the end of the flat array, not of an axis
+        if isinstance(a, _native.HostArray):
+            low, high = int(positions.min()), int(positions.max())
+            if low < -a.size or high >= a.size:
+                raise IndexError(
+                    f"put(): index {low if low < -a.size else high} is out of bounds for {a.size} elements"
+                )
+        positions = _native.clip(positions, -a.size, a.size - 1)
         positions = _native.where(positions < 0, positions + a.size, positions)
-    a[unravel_index(positions, a.shape)] = values
+    flat = a if a.ndim else a.reshape(1)
+    flat[_unraveled(positions, flat.shape)] = values
 
 
 def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
@@ -108,7 +129,7 @@ def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
 
     chosen = as_array(mask, arr).astype("bool", copy=False).reshape(arr.shape)
     count = int(chosen.sum())
-    values = as_array(vals, arr)
+    values = as_values(vals, arr)
     if count == 0:
         return
     if values.size == 0:
@@ -120,25 +141,27 @@ def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
     """Writes to the elements where the mask is true the values at their own positions (over and over), in place."""
     from dlbridge.nd._joining import resize
 
-    values = as_array(values, a)
+    values = as_values(values, a).astype(a.dtype, copy=False)
     if values.shape != a.shape:
         values = resize(values, a.shape)
-    _native.copyto(a, _native.where(as_array(mask, a), values, a).astype(a.dtype, copy=False))
+    _native.copyto(a, _native.where(as_array(mask, a), values, a))
 
 
 def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: ArrayLike | bool = True) -> None:
-    """Writes `src`, which broadcasts, to `dst`, only where `where` is true. TypeError where casting forbids it."""
-    from dlbridge.nd._dtypes import can_cast
-
+    """Writes `src`, which broadcasts, to `dst`, only where `where` is true. TypeError where casting forbids it, and
+    OverflowError for Python integers that the dtype of `dst` cannot hold."""
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto(): dst is of type {type(dst).__name__}; it must be a dlbridge.nd.ndarray")
-    source = as_array(src, dst)
-    if isinstance(src, ndarray) and not can_cast(source.dtype, dst.dtype, casting):
-        raise TypeError(f"copyto(): {source.dtype} cannot be cast to {dst.dtype} with casting={casting!r}")
+    source = src if is_scalar(src) else as_array(src, dst)
     if where is True:
-        _native.copyto(dst, source)
-    else:
-        _native.copyto(dst, _native.where(as_array(where, dst), source.astype(dst.dtype, copy=False), dst))
+        _native.copyto(dst, source, casting)
+        return
+    mask = as_array(where, dst)
+    if hasattr(where, "dtype") and mask.dtype != "bool":  # Python's numbers and lists count as truth values
+        raise TypeError(f"copyto(): where is {mask.dtype}; it must be bool. Compare with 0 first")
+    cast = _native.empty(getattr(source, "shape", ()), dst.dtype, device=dst.device)
+    _native.copyto(cast, source, casting)
+    _native.copyto(dst, _native.where(mask, cast, dst))
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
@@ -149,17 +172,19 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, out: n
     if axis is None:
         a, axis = a.ravel(), 0
     axis = normalize_axis(axis, a.ndim, "compress")
-    if chosen.size > a.shape[axis]:
-        raise IndexError(f"compress(): the condition has {chosen.size} elements, axis {axis} has {a.shape[axis]}")
+    if chosen.size > a.shape[axis] and bool(chosen[a.shape[axis] :].any()):
+        raise IndexError(f"compress(): {chosen.size} conditions, true ones past the {a.shape[axis]} of axis {axis}")
     return into(out, _native.take(a, _native.nonzero(chosen)[0], axis), "compress")
 
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> ndarray:
     """For each position the element of the choice which `a` names. "raise" refuses bad numbers, and waits for it."""
-    numbers, *options = as_arrays(a, *choices)
+    like = next((x for x in (a, *choices) if isinstance(x, ndarray)), None)
+    numbers = as_array(a, like)
+    options = as_operands(*choices, numbers.astype("bool"))[:-1]  # a bool names the device and promotes nothing
     n = len(options)
     if mode == "raise" and numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= n):
-        raise ValueError(f"choose(): a names a choice out of the {n} that there are. Use mode='clip' or 'wrap'")
+        raise ValueError(f"choose(): a names a choice beyond the {n} that there are. Use mode='clip' or 'wrap'")
     numbers = numbers % n if mode == "wrap" else _native.clip(numbers, 0, n - 1)
     return select([numbers == number for number in range(n - 1)], options[:-1], options[-1])
 
@@ -167,7 +192,7 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> n
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> ndarray:
     """For each position the element of the first choice whose condition is true, else the default."""
     if len(condlist) != len(choicelist):
-        raise ValueError(f"select(): {len(condlist)} conditions for {len(choicelist)} choices; give as many")
+        raise ValueError(f"select(): {len(condlist)} conditions for {len(choicelist)} choices; the counts must match")
     if not condlist:
         if isinstance(default, ndarray):
             return default
@@ -195,40 +220,60 @@ def ix_(*args: ArrayLike) -> tuple[ndarray, ...]:
 
 
 def unravel_index(indices: ArrayLike, shape: Shape, order: str = "C") -> tuple[ndarray, ...]:
-    """Positions of the flattened array as positions of each axis; order "C" or "F"."""
-    if order not in ("C", "F"):
-        raise ValueError(f"unravel_index(): order {order!r} is unknown; give 'C' or 'F'")
+    """Positions of the flattened array as positions of each axis; order "C" or "F".
+
+    ValueError for a position that does not exist, for which the host waits.
+    """
+    order = order_of(order, "unravel_index", "CF")
     extents = shape_of(shape, "unravel_index")
-    rest = as_array(indices).astype(_INT64, copy=False)
+    positions = as_positions(indices, None, "unravel_index")
+    if not extents and positions.ndim:
+        raise ValueError("unravel_index(): an empty shape has one position, 0, on no axis")
+    size = 1
+    for extent in extents:
+        size *= extent
+    if positions.size:
+        low, high = int(positions.min()), int(positions.max())
+        if low < 0 or high >= size:
+            raise ValueError(f"unravel_index(): index {low if low < 0 else high} is out of bounds for {size} elements")
+    return _unraveled(positions, extents, order)
+
+
+def _unraveled(positions: ndarray, extents: tuple[int, ...], order: str = "C") -> tuple[ndarray, ...]:
     parts = []
     for extent in reversed(extents) if order == "C" else extents:
-        parts.append(rest % extent)
-        rest = rest // extent
+        parts.append(positions % extent)
+        positions = positions // extent
     return tuple(reversed(parts)) if order == "C" else tuple(parts)
 
 
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Shape, mode: str = "raise", order: str = "C") -> ndarray:
-    """Positions of each axis as positions of the flattened array; mode as of take(), which is waited for with
-    "raise"."""
-    if order not in ("C", "F"):
-        raise ValueError(f"ravel_multi_index(): order {order!r} is unknown; give 'C' or 'F'")
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], dims: Shape, mode: str | Sequence[str] = "raise", order: str = "C"
+) -> ndarray:
+    """Positions of each axis as positions of the flattened array; mode as for take(), for which the host waits with
+    "raise", or one for each axis."""
+    order = order_of(order, "ravel_multi_index", "CF")
     extents = shape_of(dims, "ravel_multi_index")
-    parts = as_arrays(*multi_index)
-    if len(parts) != len(extents):
-        raise ValueError(f"ravel_multi_index(): {len(parts)} index arrays for {len(extents)} axes; give as many")
+    like = next((part for part in multi_index if isinstance(part, ndarray)), None)
+    parts = [as_positions(part, like, "ravel_multi_index") for part in multi_index]
+    modes = (mode,) * len(extents) if isinstance(mode, str) else tuple(mode)
+    if len(parts) != len(extents) or len(modes) != len(extents):
+        raise ValueError(
+            f"ravel_multi_index(): {len(parts)} index arrays, {len(modes)} modes for {len(extents)} axes; "
+            "the counts must match"
+        )
     broadcast_shapes(*[part.shape for part in parts])
     flat: Any = 0
-    pairs = list(zip(parts, extents, strict=True))
-    for part, extent in pairs if order == "C" else reversed(pairs):
-        if mode == "raise" and part.size and (int(part.min()) < 0 or int(part.max()) >= extent):
+    rows = list(zip(parts, extents, modes, strict=True))
+    for part, extent, how in rows if order == "C" else reversed(rows):
+        if how == "raise" and part.size and (int(part.min()) < 0 or int(part.max()) >= extent):
             raise ValueError(f"ravel_multi_index(): an index is out of bounds for an extent of {extent}")
-        part = part % extent if mode == "wrap" else _native.clip(part, 0, extent - 1)
-        flat = flat * extent + part
-    return as_array(flat)
+        flat = flat * extent + _within(part, extent, how, "ravel_multi_index")
+    return as_array(flat, like)
 
 
 def apply_along_axis(func1d: Any, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> ndarray:
-    """`func1d` of every vector along an axis, as one array: a call of Python for each."""
+    """`func1d` of every vector along an axis, as one array: one Python call for each."""
     from itertools import product
 
     from dlbridge.nd._joining import stack

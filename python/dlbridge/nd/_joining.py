@@ -6,7 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis, one_device
-from dlbridge.nd._dtypes import BY_NAME
+from dlbridge.nd._dtypes import BY_NAME, is_inexact
 from dlbridge.nd._manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ def concatenate(
     for a in operands:
         stop = start + a.shape[axis]
         if a.size:
-            _native.copyto(x[(*before, slice(start, stop))], a)
+            _native.copyto(x[(*before, slice(start, stop))], a, "unsafe")
         start = stop
     return x
 
@@ -219,21 +219,35 @@ def resize(a: ArrayLike, new_shape: Shape) -> ndarray:
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
-    """A copy without some positions of an axis (of the flattened array by default): an integer, a slice, a sequence.
+    """A copy without some positions of an axis (of the flattened array by default): an integer, a slice, a sequence, a
+    mask of as many elements.
 
-    IndexError for a position that there is not.
+    IndexError for a position that does not exist. Source: NumPy.
     """
     a = as_array(arr)
     if axis is None:
         a, axis = a.ravel(), 0
     axis = normalize_axis(axis, a.ndim, "delete")
     extent = a.shape[axis]
-    for item in obj if isinstance(obj, (list, tuple)) else () if isinstance(obj, (slice, ndarray)) else (obj,):
-        if not -extent <= index(item) < extent:
-            raise IndexError(f"delete(): index {item} is out of bounds for axis {axis} with size {extent}")
     kept = _native.empty((extent,), "bool", device=a.device)
     kept.fill(True)
-    kept[list(obj) if isinstance(obj, tuple) else obj] = False
+    if isinstance(obj, slice):
+        kept[obj] = False
+    else:
+        gone = as_array(obj, a)
+        if gone.size == 0 and not isinstance(obj, ndarray):
+            gone = gone.astype(_INT64)
+        if gone.dtype == "bool":
+            if gone.shape != kept.shape:
+                raise ValueError(f"delete(): a mask of shape {gone.shape} for the {extent} elements of axis {axis}")
+        elif is_inexact(gone):
+            raise IndexError(f"delete(): indices are {gone.dtype}; they must be integers or a mask")
+        elif gone.size and not isinstance(obj, ndarray):
+            low, high = int(gone.min()), int(gone.max())
+            if low < -extent or high >= extent:
+                wrong = low if low < -extent else high
+                raise IndexError(f"delete(): index {wrong} is out of bounds for axis {axis} with size {extent}")
+        kept[gone] = False
     return _native.take(a, _native.nonzero(kept)[0], axis)
 
 
@@ -241,7 +255,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
 
 
 def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
-    """`value` as (before, after) of each axis: one number, one pair, or a pair or number an axis."""
+    """`value` as (before, after) of each axis: one number, one pair, or a pair or number per axis."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
@@ -256,7 +270,7 @@ def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
         if len(pairs) in (1, ndim) and all(len(pair) == 2 for pair in pairs):
             return [(pair[0], pair[1]) for pair in pairs * (ndim if len(pairs) == 1 else 1)]
     raise ValueError(
-        f"pad(): {name} {value} fits no array of {ndim} dimensions; give a number, a pair, or a pair an axis"
+        f"pad(): {name} {value} fits no array of {ndim} dimensions; give a number, a pair, or a pair per axis"
     )
 
 
@@ -276,7 +290,7 @@ def _source_positions(mode: str, n: int, before: int, after: int) -> list[int]:
 def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
     """A copy with elements added before and after each axis.
 
-    pad_width: how many: a number, a pair (before, after), or a pair an axis. mode: "constant" (constant_values, given
+    pad_width: how many: a number, a pair (before, after), or a pair per axis. mode: "constant" (constant_values, given
     in the same way), "edge", "reflect", "symmetric" or "wrap". ValueError for another mode, negative widths, or the
     repetition of an axis without elements. Source: NumPy.
     """

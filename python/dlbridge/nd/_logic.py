@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, is_scalar
+from dlbridge.nd._arguments import as_array, as_arrays, as_operands, is_scalar
 from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact, kind_of
 
 TYPE_CHECKING = False
@@ -17,7 +19,7 @@ ndarray = _native.ndarray
 
 def isclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """Where |a - b| <= atol + rtol * |b|; infinities are close where equal, NaNs where equal_nan. Source: NumPy."""
-    x, y = as_arrays(a, b)
+    x, y = as_operands(*[float(value) if isinstance(value, int) else value for value in (a, b)])
     if not is_inexact(y):
         y = y.astype(float_for(y.dtype))
     if not is_inexact(x):
@@ -30,7 +32,7 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08
 
 
 def allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
-    """Whether isclose() holds everywhere, as an array of no dimension: only bool() of it waits. Source: CuPy."""
+    """Whether isclose() holds everywhere, as a 0-d array: only taking bool() of it waits. Source: CuPy."""
     return isclose(a, b, rtol, atol, equal_nan).all()
 
 
@@ -39,7 +41,7 @@ def _bool_array(value: bool, like: ndarray) -> ndarray:
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> ndarray:
-    """Whether two arrays have one shape and equal elements, as an array of no dimension: only bool() of it waits."""
+    """Whether two arrays have one shape and equal elements, as a 0-d array: only taking bool() of it waits."""
     x, y = as_arrays(a1, a2)
     if x.shape != y.shape:
         return _bool_array(False, x)
@@ -50,7 +52,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> ndarra
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> ndarray:
-    """Whether two arrays broadcast to one shape and have equal elements then, as an array of no dimension."""
+    """Whether two arrays broadcast to one shape and have equal elements then, as a 0-d array."""
     x, y = as_arrays(a1, a2)
     if any(n != m and 1 not in (n, m) for n, m in zip(reversed(x.shape), reversed(y.shape), strict=False)):
         return _bool_array(False, x)
@@ -58,7 +60,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> ndarray:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a Python or NumPy scalar; an array of no dimension is none."""
+    """Whether it is a Python or NumPy scalar; a 0-d array is not one."""
     return is_scalar(element) or isinstance(element, (str, bytes))
 
 
@@ -88,9 +90,28 @@ def isfortran(a: ndarray) -> bool:
     return bool(f_contiguous and not c_contiguous)
 
 
-def shares_memory(a: ndarray, b: ndarray, max_work: Any = None) -> bool:
-    """Whether two arrays have an element in common; decided by the ranges of their addresses and strides."""
-    return _native.shares_memory(as_array(a), as_array(b))
+_MOST_WORK = 10**7  # trials, about a tenth of a second
 
 
-may_share_memory = shares_memory
+def shares_memory(a: ArrayLike, b: ArrayLike, max_work: int | None = None) -> bool:
+    """Whether two arrays have an element in common, exactly: x[::2] and x[1::2] have none.
+
+    max_work: how many positions are tried for it, ten million by default (real arrays need a few). RuntimeError where
+    they do not tell; may_share_memory() compares the ranges of addresses alone. Source: NumPy.
+    """
+    trials = _MOST_WORK if max_work is None else index(max_work)
+    found = _native.shares_memory(as_array(a), as_array(b), trials)
+    if found is None:
+        raise RuntimeError(
+            f"shares_memory(): {trials} trials do not tell whether strides this involved meet. Give a larger "
+            "max_work, or use may_share_memory()"
+        )
+    return found
+
+
+def may_share_memory(a: ArrayLike, b: ArrayLike, max_work: int | None = None) -> bool:
+    """Whether two arrays may have an element in common: whether the ranges of their addresses overlap.
+
+    max_work: how many positions are tried to find out exactly, none by default. Source: NumPy.
+    """
+    return _native.shares_memory(as_array(a), as_array(b), 0 if max_work is None else index(max_work)) is not False

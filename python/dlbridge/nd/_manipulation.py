@@ -49,7 +49,7 @@ def ravel(a: ArrayLike, order: str = "C") -> ndarray:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> ndarray:
-    """A view with the axes in another order, reversed by default. ValueError for what is no permutation of them."""
+    """A view with the axes in another order, reversed by default. ValueError unless they are a permutation."""
     a = as_array(a)
     if axes is None:
         return a.transpose()
@@ -60,7 +60,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> ndarray:
 
 
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
-    """A view with the axes in the order `axes`. ValueError for what is no permutation. Source: Array API 2024.12."""
+    """A view with the axes in the order `axes`. ValueError unless it is a permutation. Source: Array API 2024.12."""
     return transpose(x, axes)
 
 
@@ -86,7 +86,9 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     sources = normalize_axes(source, a.ndim, "moveaxis")
     destinations = normalize_axes(destination, a.ndim, "moveaxis")
     if len(sources) != len(destinations):
-        raise ValueError(f"moveaxis(): {len(sources)} axes cannot go to {len(destinations)} positions; give as many")
+        raise ValueError(
+            f"moveaxis(): {len(sources)} axes cannot go to {len(destinations)} positions; the counts must match"
+        )
     order = [axis for axis in range(a.ndim) if axis not in sources]
     for position, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(position, axis)
@@ -145,11 +147,11 @@ def broadcast_to(x: ArrayLike, /, shape: Shape) -> ndarray:
     return _native.broadcast_to(as_array(x), (shape,) if isinstance(shape, int) else tuple(shape))
 
 
-def broadcast_arrays(*arrays: ArrayLike) -> list[ndarray]:
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     """Read-only views of the arrays with the shape that they broadcast to. Source: Array API 2024.12."""
     operands = [as_array(a) for a in arrays]
     target = broadcast_shapes(*[a.shape for a in operands])
-    return [_native.broadcast_to(a, target) for a in operands]
+    return tuple(_native.broadcast_to(a, target) for a in operands)
 
 
 def flip(m: ArrayLike, /, axis: Axis = None) -> ndarray:
@@ -183,12 +185,15 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> ndarray:
     return flip(m.swapaxes(first, second), second)
 
 
-def roll(a: ArrayLike, /, shift: int | Sequence[int], axis: Axis = None) -> ndarray:
+def roll(a: ArrayLike, /, shift: int | Sequence[int] | ndarray, axis: Axis = None) -> ndarray:
     """A copy with elements shifted along axes, those that leave at the end coming in at the start.
 
-    axis None shifts the flattened array. One shift serves all axes, or there are as many. Source: Array API 2024.12.
+    axis None shifts the flattened array. One shift serves all axes, or there are as many; shifts in an array are waited
+    for. Source: Array API 2024.12.
     """
     a = as_array(a)
+    if hasattr(shift, "tolist"):
+        shift = shift.tolist()
     if axis is None:
         shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
         return roll(a.ravel(), sum(shifts), 0).reshape(a.shape)
@@ -244,7 +249,7 @@ def _sections(ary: ndarray, indices_or_sections: Any, axis: int) -> list[ndarray
 
 
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of parts along an axis: so many, whose extents differ by at most 1, or cut at the given positions."""
+    """Views of parts along an axis: a number of nearly equal ones, or cut at the given positions."""
     ary = as_array(ary)
     return _sections(ary, indices_or_sections, normalize_axis(axis, ary.ndim, "array_split"))
 
@@ -289,6 +294,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     """Views of the parts along an axis, without that axis. Source: Array API 2024.12."""
     x = as_array(x)
     if x.ndim == 0:
-        raise ValueError("unstack(): the array has no dimension to unstack along")
+        raise ValueError("unstack(): the array is 0-d and cannot be unstacked")
     moved = moveaxis(x, axis, 0)
     return tuple(moved[number] for number in range(moved.shape[0]))

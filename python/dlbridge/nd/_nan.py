@@ -78,7 +78,7 @@ def _arg_extreme(a: ArrayLike, name: str, worst: float, axis: int | None, keepdi
         return _native.reduce(name, a, axis, None, keepdims, None, 0.0)
     missing = _native.isnan(a)
     if bool(missing.all(axis=axis).any()):
-        raise ValueError(f"nan{name}(): there is a slice of nothing but NaN along axis {axis}, without an extreme")
+        raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
     best = _native.reduce(name[3:], _native.where(missing, worst, a), axis, None, True, None, 0.0)
     candidates = ~missing & (a == best)
@@ -86,12 +86,12 @@ def _arg_extreme(a: ArrayLike, name: str, worst: float, axis: int | None, keepdi
 
 
 def nanargmax(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
-    """argmax() of what is not NaN; ValueError where there is nothing else, which is waited for."""
+    """argmax() of what is not NaN; ValueError where there is nothing else, for which the host waits."""
     return _arg_extreme(a, "argmax", float("-inf"), axis, keepdims)
 
 
 def nanargmin(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
-    """argmin() of what is not NaN; ValueError where there is nothing else, which is waited for."""
+    """argmin() of what is not NaN; ValueError where there is nothing else, for which the host waits."""
     return _arg_extreme(a, "argmin", float("inf"), axis, keepdims)
 
 
@@ -144,7 +144,7 @@ def nanvar(
     if dtype is not None:
         a = a.astype(dtype, copy=False)
     centre = nanmean(a, axis, keepdims=True)
-    distance = _replaced(a - centre, 0)
+    distance = _native.where(_native.isnan(a), 0, a - centre)  # an infinity's distance is NaN, and counts
     squares = _native.square(distance) if kind_of(a.dtype) != "c" else _native.square(_native.absolute(distance))
     total = squares.sum(axis=axis, keepdims=True)
     freedom = _counts(a, axis, total.dtype) - ddof

@@ -33,17 +33,10 @@ class ndarray(Tensor):
     def data(self) -> Any: ...
     @property
     def _flags(self) -> tuple[bool, bool, bool, bool]: ...
-    def reshape(
-        self, *shape: Any, order: _Order = "C", copy: bool | None = None
-    ) -> ndarray: ...
+    def reshape(self, *shape: Any, order: _Order = "C", copy: bool | None = None) -> ndarray: ...
     def transpose(self, *axes: Any) -> ndarray: ...
     def astype(
-        self,
-        dtype: Any,
-        order: _Order = "K",
-        casting: str = "unsafe",
-        subok: bool = True,
-        copy: bool = True,
+        self, dtype: Any, order: _Order = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray: ...
     def copy(self, order: _Order = "C") -> ndarray: ...
     def ravel(self, order: _Order = "C") -> ndarray: ...
@@ -53,55 +46,13 @@ class ndarray(Tensor):
     def view(self, dtype: Any = None) -> ndarray: ...
     def fill(self, value: Any, /) -> None: ...
     def item(self, *index: Any) -> Any: ...
-    def sum(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def prod(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def max(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def min(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def any(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def all(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def mean(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
+    def sum(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def prod(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def max(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def min(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def any(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def all(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def mean(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
     def var(
         self,
         axis: _Axis = None,
@@ -122,21 +73,9 @@ class ndarray(Tensor):
         correction: float = 0,
         ddof: float = 0,
     ) -> ndarray: ...
-    def argmax(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    def argmin(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-    ) -> ndarray: ...
-    # What dlbridge/nd/_methods.py attaches.
+    def argmax(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    def argmin(self, axis: _Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+    # What dlbridge/nd/_array_methods.py holds.
     @property
     def flags(self) -> Flags: ...
     @property
@@ -149,70 +88,36 @@ class ndarray(Tensor):
     def imag(self) -> ndarray: ...
     @imag.setter
     def imag(self, value: Any, /) -> None: ...
-    def get(
-        self,
-        stream: Any = None,
-        order: str = "C",
-        out: Any = None,
-        blocking: bool = True,
-    ) -> Any: ...
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any: ...
     def set(self, arr: Any, stream: Any = None) -> None: ...
     def to_device(self, device: Any, /, *, stream: Any = None) -> ndarray: ...
     def tolist(self) -> Any: ...
     def tobytes(self, order: str = "C") -> bytes: ...
     def toDlpack(self) -> Any: ...
-    def sort(
-        self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None
-    ) -> None: ...
+    def sort(self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None: ...
     def argsort(
-        self,
-        axis: int | None = -1,
-        kind: str | None = None,
-        *,
-        descending: bool = False,
-        stable: bool = True,
+        self, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
     ) -> ndarray: ...
     def nonzero(self) -> tuple[ndarray, ...]: ...
-    def clip(
-        self, min: Any = None, max: Any = None, out: ndarray | None = None
-    ) -> ndarray: ...
+    def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray: ...
     def conj(self) -> ndarray: ...
     def conjugate(self) -> ndarray: ...
     def round(self, decimals: int = 0, out: ndarray | None = None) -> ndarray: ...
-    def cumsum(
-        self, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
-    ) -> ndarray: ...
-    def cumprod(
-        self, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
-    ) -> ndarray: ...
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray: ...
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray: ...
     def dot(self, b: Any, out: ndarray | None = None) -> ndarray: ...
     def take(
-        self,
-        indices: Any,
-        axis: int | None = None,
-        out: ndarray | None = None,
-        mode: str = "raise",
+        self, indices: Any, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"
     ) -> ndarray: ...
     def repeat(self, repeats: Any, axis: int | None = None) -> ndarray: ...
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray: ...
     def trace(
-        self,
-        offset: int = 0,
-        axis1: int = 0,
-        axis2: int = 1,
-        dtype: Any = None,
-        out: ndarray | None = None,
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: ndarray | None = None
     ) -> ndarray: ...
-    def searchsorted(
-        self, v: Any, side: str = "left", sorter: Any = None
-    ) -> ndarray: ...
-    def compress(
-        self, condition: Any, axis: int | None = None, out: ndarray | None = None
-    ) -> ndarray: ...
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> ndarray: ...
+    def compress(self, condition: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray: ...
     def choose(self, choices: Any, mode: str = "raise") -> ndarray: ...
-    def ptp(
-        self, axis: Any = None, out: ndarray | None = None, keepdims: bool = False
-    ) -> ndarray: ...
+    def ptp(self, axis: Any = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray: ...
     def put(self, ind: Any, v: Any, mode: str = "raise") -> None: ...
     def partition(self, kth: Any, axis: int = -1) -> None: ...
     def argpartition(self, kth: Any, axis: int | None = -1) -> ndarray: ...
@@ -294,36 +199,23 @@ class ufunc:
     def nout(self) -> int: ...
     @property
     def types(self) -> list[str]: ...
+    @property
+    def _fused_types(self) -> list[str]: ...
     def __call__(
-        self, *operands: Any, out: Any = None, dtype: Any = None, where: Any = True
+        self, *operands: Any, out: Any = None, dtype: Any = None, casting: str = "same_kind", where: Any = True
     ) -> ndarray: ...
-    # What dlbridge/nd/_ufuncs.py attaches.
+    # What dlbridge/nd/_ufunc_methods.py holds.
     def reduce(
-        self,
-        array: Any,
-        axis: Any = 0,
-        dtype: Any = None,
-        out: ndarray | None = None,
-        keepdims: bool = False,
+        self, array: Any, axis: Any = 0, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
     ) -> ndarray: ...
-    def accumulate(
-        self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
-    ) -> ndarray: ...
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None) -> ndarray: ...
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> ndarray: ...
     def at(self, a: ndarray, indices: Any, b: Any = None, /) -> None: ...
 
-def empty(
-    shape: Any, dtype: Any = None, order: _Order = "C", *, device: Any = None
-) -> ndarray: ...
-def array(
-    obj: Any, dtype: Any = None, copy: bool | None = True, *, device: Any = None
-) -> ndarray: ...
-def asarray(
-    obj: Any, dtype: Any = None, copy: bool | None = None, *, device: Any = None
-) -> ndarray: ...
-def from_dlpack(
-    x: Any, /, *, device: Any = None, copy: bool | None = None
-) -> ndarray: ...
+def empty(shape: Any, dtype: Any = None, order: _Order = "C", *, device: Any = None) -> ndarray: ...
+def array(obj: Any, dtype: Any = None, copy: bool | None = True, *, device: Any = None) -> ndarray: ...
+def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, *, device: Any = None) -> ndarray: ...
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray: ...
 def to_device(x: ndarray, device: Any, /, *, stream: Any = None) -> ndarray: ...
 def to_numpy(x: ndarray, /) -> Any: ...
 def default_device() -> Device: ...
@@ -337,27 +229,19 @@ def reduce(
     correction: float = 0.0,
 ) -> ndarray: ...
 def scan(name: str, x: ndarray, axis: SupportsIndex, dtype: Any = None) -> ndarray: ...
-def sort(
-    x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True
-) -> ndarray: ...
-def argsort(
-    x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True
-) -> ndarray: ...
+def sort(x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True) -> ndarray: ...
+def argsort(x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True) -> ndarray: ...
 def take(x: ndarray, indices: Any, axis: SupportsIndex | None = None) -> ndarray: ...
 def index_add(x: ndarray, indices: Sequence[ndarray], values: Any) -> None: ...
 def nonzero(x: ndarray, /) -> tuple[ndarray, ...]: ...
-def searchsorted_flat(
-    sorted: ndarray, values: ndarray, right: bool = False
-) -> ndarray: ...
+def searchsorted_flat(sorted: ndarray, values: ndarray, right: bool = False) -> ndarray: ...
 def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray: ...
-def as_strided(
-    x: ndarray, shape: Any, strides: Any, offset: int = 0, dtype: Any = None
-) -> ndarray: ...
+def as_strided(x: ndarray, shape: Any, strides: Any, offset: int = 0, dtype: Any = None) -> ndarray: ...
 def broadcast_to(x: ndarray, shape: Any) -> ndarray: ...
-def copyto(dst: ndarray, src: Any) -> None: ...
+def copyto(dst: ndarray, src: Any, casting: str = "same_kind") -> None: ...
 def result_type(*arrays_and_dtypes: Any) -> DType: ...
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool: ...
-def shares_memory(a: ndarray, b: ndarray) -> bool: ...
+def shares_memory(a: ndarray, b: ndarray, max_work: int = 0) -> bool | None: ...
 def range_fill(out: ndarray, start: Any, step: Any, stop: Any = None) -> None: ...
 def random_fill(
     out: ndarray,
@@ -370,81 +254,100 @@ def random_fill(
     int_range: int = 0,
 ) -> int: ...
 
-positive: ufunc
-negative: ufunc
+# --- the table of operations: written by tools/write_stubs.py
+abs: ufunc
 absolute: ufunc
-sign: ufunc
-square: ufunc
-reciprocal: ufunc
-conjugate: ufunc
-floor: ufunc
-ceil: ufunc
-trunc: ufunc
-rint: ufunc
-invert: ufunc
-sqrt: ufunc
+acos: ufunc
+acosh: ufunc
+add: ufunc
+arccos: ufunc
+arccosh: ufunc
+arcsin: ufunc
+arcsinh: ufunc
+arctan: ufunc
+arctan2: ufunc
+arctanh: ufunc
+asin: ufunc
+asinh: ufunc
+atan: ufunc
+atan2: ufunc
+atanh: ufunc
+bitwise_and: ufunc
+bitwise_invert: ufunc
+bitwise_left_shift: ufunc
+bitwise_not: ufunc
+bitwise_or: ufunc
+bitwise_right_shift: ufunc
+bitwise_xor: ufunc
 cbrt: ufunc
-rsqrt: ufunc
+ceil: ufunc
+clip: ufunc
+conj: ufunc
+conjugate: ufunc
+copysign: ufunc
+cos: ufunc
+cosh: ufunc
+divide: ufunc
+equal: ufunc
+erf: ufunc
 exp: ufunc
 exp2: ufunc
+expit: ufunc
 expm1: ufunc
-log: ufunc
-log2: ufunc
-log10: ufunc
-log1p: ufunc
-sin: ufunc
-cos: ufunc
-tan: ufunc
-arcsin: ufunc
-arccos: ufunc
-arctan: ufunc
-sinh: ufunc
-cosh: ufunc
-tanh: ufunc
-arcsinh: ufunc
-arccosh: ufunc
-arctanh: ufunc
-erf: ufunc
-logical_not: ufunc
-isnan: ufunc
-isinf: ufunc
-isfinite: ufunc
-signbit: ufunc
-add: ufunc
-subtract: ufunc
-multiply: ufunc
-divide: ufunc
+floor: ufunc
 floor_divide: ufunc
-remainder: ufunc
-fmod: ufunc
-power: ufunc
-maximum: ufunc
-minimum: ufunc
 fmax: ufunc
 fmin: ufunc
-equal: ufunc
-not_equal: ufunc
-less: ufunc
-less_equal: ufunc
-logical_and: ufunc
-logical_or: ufunc
-logical_xor: ufunc
-bitwise_and: ufunc
-bitwise_or: ufunc
-bitwise_xor: ufunc
-left_shift: ufunc
-right_shift: ufunc
+fmod: ufunc
 gcd: ufunc
-arctan2: ufunc
-hypot: ufunc
-copysign: ufunc
-nextafter: ufunc
-logaddexp: ufunc
-heaviside: ufunc
-where: ufunc
-clip: ufunc
 greater: ufunc
 greater_equal: ufunc
+heaviside: ufunc
+hypot: ufunc
+invert: ufunc
+isfinite: ufunc
+isinf: ufunc
+isnan: ufunc
+left_shift: ufunc
+less: ufunc
+less_equal: ufunc
+log: ufunc
+log10: ufunc
+log1p: ufunc
+log2: ufunc
+logaddexp: ufunc
+logical_and: ufunc
+logical_not: ufunc
+logical_or: ufunc
+logical_xor: ufunc
+maximum: ufunc
+minimum: ufunc
+mod: ufunc
+multiply: ufunc
+negative: ufunc
+nextafter: ufunc
+not_equal: ufunc
+positive: ufunc
+pow: ufunc
+power: ufunc
+reciprocal: ufunc
+remainder: ufunc
+right_shift: ufunc
+rint: ufunc
+rsqrt: ufunc
+sign: ufunc
+signbit: ufunc
+sin: ufunc
+sinh: ufunc
+sqrt: ufunc
+square: ufunc
+subtract: ufunc
+tan: ufunc
+tanh: ufunc
+true_divide: ufunc
+trunc: ufunc
+where: ufunc
+# --- end of the table
 
 class KernelLauncher:
     """The launch half of RawKernel and the kernels of reductions: `kernel(grid, block, args)`."""

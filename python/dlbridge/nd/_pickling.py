@@ -15,16 +15,31 @@ ndarray = _native.ndarray
 
 
 def reduce_ex(x: ndarray, protocol: int) -> Any:
-    """`ndarray.__reduce_ex__`: the bytes, dtype, shape and device."""
-    dense = x if x._flags[0] else x.copy("C")
+    """`ndarray.__reduce_ex__`: the bytes, dtype, shape and device, and the order of the axes in memory."""
+    axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    dense = x.transpose(axes)
+    if x._flags[0] or not dense._flags[0]:  # with gaps or backwards: a copy in C order
+        axes, dense = list(range(x.ndim)), x if x._flags[0] else x.copy("C")
     host = dense if isinstance(dense, _native.HostArray) else _native.to_device(dense, "cpu")
     octets = host.reshape(-1).view("uint8") if host.size else b""
     payload: Any = pickle.PickleBuffer(octets) if protocol >= 5 else bytes(memoryview(octets))  # type: ignore[arg-type]
-    return rebuild, (payload, str(x.dtype), x.shape, str(x.device))
+    return rebuild, (payload, str(x.dtype), dense.shape, str(x.device), tuple(axes))
 
 
-def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], device: str) -> ndarray:
-    """The array of a pickle, in memory of its own. ValueError where the device is not there."""
+def rebuild(
+    payload: Any, dtype: str, shape: tuple[int, ...], device: str, axes: tuple[int, ...] | None = None
+) -> ndarray:
+    """The array of a pickle, in memory of its own. ValueError where the device is not there.
+
+    axes: those that the extents of `shape` are of, the outermost in memory first; in their order by default.
+    """
+    x = _dense(payload, dtype, shape, device)
+    if axes is None or list(axes) == sorted(axes):
+        return x
+    return x.transpose([axes.index(axis) for axis in range(len(axes))])
+
+
+def _dense(payload: Any, dtype: str, shape: tuple[int, ...], device: str) -> ndarray:
     size = 1
     for extent in shape:
         size *= extent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 from dlbridge.nd import _native
@@ -9,12 +10,25 @@ from dlbridge.nd import _native
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
     from typing import Any
 
 ndarray = _native.ndarray
 
 # Where NumPy's submodules have their counterparts.
 _MODULES = {"numpy": "dlbridge.nd", "numpy.linalg": "dlbridge.nd.linalg"}
+
+# NumPy's scalars come as arrays without a dimension from their comparisons: `numpy.float32(2) < x`.
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+def namespace() -> ModuleType:
+    """dlbridge.nd itself. It loads the modules that ask for it: none of them imports it."""
+    return sys.modules["dlbridge.nd"]
+
+
+def _is_scalar(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.shape == ()
 
 
 def _refuse_foreign(objects: Iterable[Any]) -> None:
@@ -31,12 +45,14 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
 
     TypeError: Unsupported type, for arrays of NumPy among the operands.
     """
+    if ufunc.__name__ in COMPARISONS:
+        inputs = tuple(value[()] if _is_scalar(value) else value for value in inputs)
     _refuse_foreign(inputs)
     out = kwargs.pop("out", None)
     if out is not None:
         _refuse_foreign(out)
         kwargs["out"] = out[0] if len(out) == 1 else out
-    found = getattr(import_module("dlbridge.nd"), ufunc.__name__, None)
+    found = getattr(namespace(), ufunc.__name__, None)
     if kwargs.get("where", True) is not True:
         raise TypeError(f"numpy.{ufunc.__name__}(): where= is not supported for dlbridge.nd arrays. Use nd.where()")
     kwargs.pop("where", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into, normalize_axes
-from dlbridge.nd._dtypes import float_for, is_inexact
+from dlbridge.nd._dtypes import float_for, is_inexact, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ def _sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tupl
         for position in axes:
             extent *= a.shape[position]
         flat = moved.reshape((*moved.shape[: a.ndim - len(axes)], extent))
-    if flat.shape[-1] == 0:
-        raise ValueError(f"{operation}(): there is no element along axis {axis}; an order statistic needs one")
     return _native.sort(flat, -1, False, False), axes
 
 
@@ -80,32 +78,62 @@ def quantile(
 ) -> ndarray:
     """The values below which the fractions `q` (0 to 1) of the elements over axes lie; NaN where there is a NaN.
 
-    q: a number, or a sequence, which puts an axis in front. method: "linear", "lower", "higher", "nearest", "midpoint".
+    q: a number, or a sequence or array, which puts its axes in front. method: "linear", "lower", "higher", "nearest",
+    "midpoint".
     overwrite_input has no effect. ValueError for q out of range or no element. Source: NumPy.
     """
-    a = as_array(a)
+    return _order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "quantile")
+
+
+def _flat(values: Any) -> tuple[list[float], tuple[int, ...]]:
+    """Nested lists as one, and their shape."""
+    if not isinstance(values, (list, tuple)):
+        return [values], ()
+    parts = [_flat(value) for value in values]
+    if len({shape for _, shape in parts}) > 1:
+        raise ValueError("quantile(): the lists in q have different lengths")
+    return [x for part, _ in parts for x in part], (len(parts), *(parts[0][1] if parts else ()))
+
+
+def _order_statistics(
+    a: ndarray, q: Any, whole: int, axis: Axis, out: ndarray | None, method: str, keepdims: bool, operation: str
+) -> ndarray:
+    """quantile() for `q` in parts of `whole`."""
     if method not in _METHODS:
-        raise ValueError(f"quantile(): method {method!r} is unknown; give one of {', '.join(_METHODS)}")
-    fractions = q.tolist() if hasattr(q, "tolist") else q
-    several = isinstance(fractions, (list, tuple))
-    for fraction in fractions if several else [fractions]:
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"quantile(): q is {fraction}; it is a fraction from 0 to 1")
-    exact = method in ("lower", "higher", "nearest")
-    ordered, axes = _sorted_along(a, axis, "quantile")
-    if not exact:
-        ordered = ordered.astype(float_for(a.dtype), copy=False)
-    if several:
+        raise ValueError(f"{operation}(): method {method!r} is unknown; give one of {', '.join(_METHODS)}")
+    if kind_of(a.dtype) == "c":
+        raise TypeError(f"{operation}(): {a.dtype} has no order, which a quantile needs. Give real numbers")
+    fractions, shape = _flat(q.tolist() if hasattr(q, "tolist") else q)
+    for fraction in fractions:
+        if not 0 <= fraction <= whole:
+            what = "fraction" if whole == 1 else "percentage"
+            raise ValueError(f"{operation}(): q is {fraction}; it is a {what} from 0 to {whole}")
+    ordered, axes = _sorted_along(a, axis, operation)
+    if ordered.shape[-1] == 0:
+        raise ValueError(f"{operation}(): there is no element along axis {axis}; an order statistic needs one")
+    names_ends = whole == 1 and bool(fractions) and all(isinstance(fraction, int) for fraction in fractions)
+    if method == "midpoint" or (method == "linear" and not names_ends):  # 0 and 1 as integers name elements
+        ordered = ordered.astype(_dtype_between(a, q), copy=False)
+    parts = [_interpolate(ordered, fraction / whole, method) for fraction in fractions]
+    if shape:
         from dlbridge.nd._joining import stack
 
-        parts = [_interpolate(ordered, fraction, method) for fraction in fractions]
         result = stack(parts) if parts else ordered[..., :0].sum(axis=-1)[None][:0]
+        result = result.reshape(shape + result.shape[1:])
     else:
-        result = _interpolate(ordered, fractions, method)
+        result = parts[0]
     result = _nan_where_last(ordered, result)
     if keepdims:
-        result = _with_kept_dims(result, a.shape, axes, int(several))
-    return into(out, result, "quantile")
+        result = _with_kept_dims(result, a.shape, axes, len(shape))
+    return into(out, result, operation)
+
+
+def _dtype_between(a: ndarray, q: Any) -> Any:
+    """Of a value between two elements: a Python number takes the dtype of floats, anything else has one (NEP 50)."""
+    dtype = float_for(a.dtype)
+    if type(q) in (int, float, bool):
+        return dtype
+    return _native.result_type(dtype, float_for(getattr(q, "dtype", "float64")))
 
 
 def percentile(
@@ -119,13 +147,7 @@ def percentile(
     keepdims: bool = False,
 ) -> ndarray:
     """quantile() with `q` in percent, from 0 to 100."""
-    percents = q.tolist() if hasattr(q, "tolist") else q
-    several = isinstance(percents, (list, tuple))
-    for percent in percents if several else [percents]:
-        if not 0 <= percent <= 100:
-            raise ValueError(f"percentile(): q is {percent}; it is a percentage from 0 to 100")
-    fractions: Any = [percent / 100 for percent in percents] if several else percents / 100
-    return quantile(a, fractions, axis, out, overwrite_input, method, keepdims)
+    return _order_statistics(as_array(a), q, 100, axis, out, method, keepdims, "percentile")
 
 
 def median(
@@ -136,10 +158,11 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> ndarray:
-    """The middle element over axes, or the mean of the two; NaN where there is a NaN. ValueError of no element."""
+    """The middle element over axes, or the mean of the two; NaN where there is a NaN or no element."""
     a = as_array(a)
     ordered, axes = _sorted_along(a, axis, "median")
     middle = ordered.shape[-1] // 2
-    result = ordered[..., middle - 1 + ordered.shape[-1] % 2 : middle + 1].mean(axis=-1)
-    result = _nan_where_last(ordered, result)
+    result = ordered[..., max(middle - 1 + ordered.shape[-1] % 2, 0) : middle + 1].mean(axis=-1)
+    if ordered.shape[-1] != 0:
+        result = _nan_where_last(ordered, result)
     return into(out, _with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "median")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_arrays, count_up, normalize_axis
-from dlbridge.nd._dtypes import BY_NAME, kind_of, resolve
+from dlbridge.nd._arguments import as_operands, count_up, normalize_axis
+from dlbridge.nd._dtypes import BY_NAME, iinfo, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,33 +30,60 @@ def arange(
 ) -> ndarray:
     """Evenly spaced values: start, start + step, … below stop; arange(n) counts from 0.
 
-    int64 for integers, float64 for floats, unless dtype says otherwise. ValueError for step 0. Source: Array API
-    2024.12.
+    int64 for integers, float64 for floats, unless dtype says otherwise: the first two values, truncated to an integer
+    dtype, tell the step. ValueError for step 0, OverflowError where they do not fit. Source: Array API 2024.12,
+    NumPy.
     """
     if stop is None:
         start, stop = 0, start
+    start, stop, step = (value if isinstance(value, (int, float)) else _number(value) for value in (start, stop, step))
     if step == 0:
         raise ValueError("arange(): step is 0, so that stop is never reached. Give another step")
-    if dtype is None:
-        whole = all(isinstance(v, int) or hasattr(v, "__index__") for v in (start, stop, step))
-        dtype = _INT64 if whole else _FLOAT64
-    n = _length(start, stop, step)
-    found = resolve(dtype)
-    if kind_of(found) not in "iuf":
-        if kind_of(found) == "b" and n > 2:
+    found = _dtype_of_range(start, stop, step) if dtype is None else resolve(dtype)
+    kind = kind_of(found)
+    n = _length(start, stop, step, exact=kind in "iu")
+    if kind not in "iuf":
+        if kind == "b" and n > 2:
             raise TypeError(f"arange(): a range of {n} values does not fit in bool. Give another dtype")
-        return arange(start, stop, step, "float64" if isinstance(step, float) else None, device=device).astype(found)
+        return arange(start, stop, step, device=device).astype(found)
     x = _native.empty((n,), found, device=device)
-    if n:
-        _native.range_fill(x, start, step)
+    if n and kind == "f":
+        _native.range_fill(x, float(start), float(step))
+    elif n:
+        first = _integer(start, found)
+        _native.range_fill(x, first, _integer(start + step, found) - first if n > 1 else 0)
     return x
 
 
-def _length(start: Any, stop: Any, step: Any) -> int:
+def _number(value: Any) -> Any:
+    """A NumPy scalar or a 0-d array as a Python number."""
+    number = value.item() if getattr(value, "shape", None) == () else value
+    return number if isinstance(number, (int, float, complex)) else index(number)
+
+
+def _dtype_of_range(*values: float) -> Any:
+    """What NumPy makes of Python numbers: int64, but float64 where one is a float or fits in uint64 only."""
+    if not all(isinstance(value, int) for value in values):
+        return _FLOAT64
+    for value in values:
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError(f"arange(): Python integer {value} is out of bounds for 64 bits. Give floats")
+    return _INT64 if max(values) < 2**63 else _FLOAT64
+
+
+def _integer(value: float, dtype: Any) -> int:
+    """The first two values of a range of integers are truncated, and tell the step; NumPy's way."""
+    number, limits = int(value), iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise OverflowError(f"arange(): Python integer {number} is out of bounds for {dtype}. Give another dtype")
+    return number
+
+
+def _length(start: Any, stop: Any, step: Any, exact: bool) -> int:
     from math import ceil, isfinite
 
-    if all(hasattr(v, "__index__") for v in (start, stop, step)):
-        return max(0, -((index(start) - index(stop)) // index(step)))  # exact where a quotient of floats is not
+    if exact and all(isinstance(v, int) for v in (start, stop, step)):
+        return max(0, -((start - stop) // step))  # of integers, which hold values that a quotient of floats drops
     quotient = (stop - start) / step
     if not isfinite(quotient):
         raise ValueError(f"arange(): from {start} to {stop} by {step} there is no finite number of values")
@@ -85,12 +112,16 @@ def linspace(
     if n < 0:
         raise ValueError(f"linspace(): num is {n}; it is a number of values, 0 or more")
     steps = n - 1 if endpoint else n
-    if isinstance(start, (ndarray, list, tuple)) or isinstance(stop, (ndarray, list, tuple)):
+    if any(isinstance(end, (list, tuple)) or hasattr(end, "dtype") for end in (start, stop)):
         return _linspace_of_arrays(start, stop, n, steps, endpoint, retstep, dtype, axis)
     made = BY_NAME["complex128"] if isinstance(start, complex) or isinstance(stop, complex) else _FLOAT64
     final = made if dtype is None else resolve(dtype)
     step: Any = (stop - start) / steps if steps > 0 else float("nan")
-    if made is _FLOAT64:
+    if step == 0 and start != stop:  # subnormals: a step between them would round to 0
+        x = count_up(n, device, made) / steps * (stop - start) + start
+        if endpoint:
+            x[-1] = stop
+    elif made is _FLOAT64:
         x = _native.empty((n,), final if final.name in _FLOATS else _FLOAT64, device=device)
         if n:
             last = float(stop) if endpoint and n > 1 else None
@@ -115,11 +146,15 @@ def _linspace_of_arrays(
 ) -> Any:
     from dlbridge.nd._manipulation import moveaxis
 
-    first, last = (_native.multiply(a, 1.0) for a in as_arrays(start, stop))
+    first, last = (_native.multiply(a, 1.0) for a in as_operands(start, stop))
     difference = last - first
     counts = count_up(n, first.device, _FLOAT64).reshape((n,) + (1,) * difference.ndim)
     step = difference / steps if steps > 0 else difference * float("nan")
-    x = counts.astype(difference.dtype) * (step if steps > 0 else 0) + first
+    counts = counts.astype(difference.dtype)
+    x = counts * (step if steps > 0 else 0)
+    if steps > 0:
+        x = _native.where(step == 0, counts / steps * difference, x)  # subnormals, as of scalars
+    x = x + first
     if endpoint and n > 1:
         x[-1] = last
     if dtype is not None:

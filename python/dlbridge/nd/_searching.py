@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, normalize_axis
-from dlbridge.nd._dtypes import BY_NAME
+from dlbridge.nd._dtypes import BY_NAME, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ _INT64 = BY_NAME["int64"]
 
 def argmax(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
     """The position of the largest element along an axis (of the flattened array by default), the first of equal ones;
-    NaN counts as the largest. ValueError over no element. Source: Array API 2024.12.
+    NaN counts as the largest. ValueError if there are none. Source: Array API 2024.12.
     """
     return as_array(a).argmax(axis=axis, out=out, keepdims=keepdims)
 
 
 def argmin(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
     """The position of the smallest element along an axis (of the flattened array by default), the first of equal ones;
-    NaN counts as the smallest. ValueError over no element. Source: Array API 2024.12.
+    NaN counts as the smallest. ValueError if there are none. Source: Array API 2024.12.
     """
     return as_array(a).argmin(axis=axis, out=out, keepdims=keepdims)
 
@@ -65,12 +65,13 @@ def sort(
 def argsort(
     a: ArrayLike, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> ndarray:
-    """The positions, as int64, in the order in which sort() takes the elements. Always stable, as the Array API wants.
+    """The positions, as int64, in the order in which sort() takes the elements. Always stable (Array API).
 
     Source: Array API 2024.12.
     """
     _is_stable(kind, stable, "argsort")
-    a, axis = _flat_axis(as_array(a), axis, "argsort")
+    a = as_array(a)
+    a, axis = _flat_axis(a if a.ndim else a.reshape(1), axis, "argsort")  # as NumPy has it
     return _native.argsort(a, axis, descending, True)
 
 
@@ -108,13 +109,13 @@ def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:
 
 
 def nonzero(a: ArrayLike, /) -> tuple[ndarray, ...]:
-    """The positions of the elements that are not zero, one int64 array an axis, in C order. Waits for their number.
+    """The positions of the elements that are not zero, one int64 array per axis, in C order. Waits for their number.
 
     ValueError for zero dimensions. Source: Array API 2024.12.
     """
     a = as_array(a)
     if a.ndim == 0:
-        raise ValueError("nonzero(): the array has no dimension. Use atleast_1d(a)")
+        raise ValueError("nonzero(): the array is 0-d. Use atleast_1d(a)")
     return a.nonzero()
 
 
@@ -130,7 +131,7 @@ def argwhere(a: ArrayLike) -> ndarray:
     a = as_array(a)
     if a.ndim == 0:
         return _native.empty((int(bool(a)), 0), _INT64, device=a.device)
-    return stack(a.nonzero(), 1)
+    return stack(a.nonzero(), 0).T  # laid out as NumPy does it
 
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /) -> Any:
@@ -164,18 +165,40 @@ def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: Arra
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
-    """The bin of each value: i where bins[i-1] <= x < bins[i] (right: bins[i-1] < x <= bins[i]); bins may decrease."""
+    """The bin of each value: i where bins[i-1] <= x < bins[i] (right: bins[i-1] < x <= bins[i]).
+
+    bins may decrease, then it is i where bins[i-1] > x >= bins[i] (right: bins[i-1] >= x > bins[i]); which is waited
+    for. ValueError for bins that do neither, TypeError for complex values. Source: NumPy.
+    """
     values, edges = as_arrays(x, bins)
+    if kind_of(values.dtype) == "c" or kind_of(edges.dtype) == "c":
+        raise TypeError("digitize(): complex numbers have no order of bins")
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins has {edges.ndim} dimensions; give a vector of edges")
-    if edges.size > 1 and bool((edges[1:] < edges[:-1]).any()):
-        if bool((edges[1:] > edges[:-1]).any()):
-            raise ValueError("digitize(): bins neither increase nor decrease throughout")
-        return edges.size - searchsorted(edges[::-1], values, "right" if right else "left")
-    return searchsorted(edges, values, "left" if right else "right")
+    side = "left" if right else "right"
+    if not _decreases(edges):
+        return searchsorted(edges, values, side)
+    return edges.size - searchsorted(edges[::-1], values, side)
+
+
+def _decreases(edges: ndarray) -> bool:
+    """Whether the bins decrease: where the first of them differ, none before the others. NaN is neither more nor
+    less."""
+    before, after = edges[:-1], edges[1:]
+    differs = before != after
+    if edges.size < 2 or not bool(differs.any()):
+        return False
+    grows, falls = before < after, before > after
+    first = int(differs.argmax())
+    increases = bool(grows[first])
+    if bool((falls if increases else grows).any()):
+        raise ValueError("digitize(): bins neither increase nor decrease throughout")
+    return not increases
 
 
 def extract(condition: ArrayLike, arr: ArrayLike) -> ndarray:
     """The elements of the flattened array where the flattened condition is true."""
-    condition, arr = as_arrays(condition, arr)
-    return arr.ravel()[condition.ravel().astype("bool", copy=False)]
+    from dlbridge.nd._indexing import compress
+
+    chosen, arr = as_arrays(condition, arr)
+    return compress(chosen.ravel(), arr.ravel())

@@ -80,7 +80,7 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """The unique elements of the flattened array, sorted; their number is waited for.
+    """The unique elements of the flattened array, sorted; the host waits for their number.
 
     Also, if asked for, their first positions, the positions in the result that rebuild `ar`, and how often each
     occurs, as a tuple. equal_nan: whether NaNs are one element. Source: NumPy.

@@ -28,7 +28,7 @@ def sum(
     out: ndarray | None = None,
     keepdims: bool = False,
 ) -> ndarray:
-    """The sum over axes, 0 of none. Integers and bool are summed in 64 bits, 16-bit floats in float32.
+    """The sum over axes, 0 if there are none. Integers and bool are summed in 64 bits, 16-bit floats in float32.
 
     Source: Array API 2024.12.
     """
@@ -43,17 +43,17 @@ def prod(
     out: ndarray | None = None,
     keepdims: bool = False,
 ) -> ndarray:
-    """The product over axes, 1 of none; dtypes as of sum(). Source: Array API 2024.12."""
+    """The product over axes, 1 if there are none; dtypes as for sum(). Source: Array API 2024.12."""
     return as_array(a).prod(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
 
 def max(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """The largest element over axes; NaN if any is NaN. ValueError over no element. Source: Array API 2024.12."""
+    """The largest element over axes; NaN if any is NaN. ValueError if there are none. Source: Array API 2024.12."""
     return as_array(a).max(axis=axis, out=out, keepdims=keepdims)
 
 
 def min(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """The smallest element over axes; NaN if any is NaN. ValueError over no element. Source: Array API 2024.12."""
+    """The smallest element over axes; NaN if any is NaN. ValueError if there are none. Source: Array API 2024.12."""
     return as_array(a).min(axis=axis, out=out, keepdims=keepdims)
 
 
@@ -61,12 +61,12 @@ amax, amin = max, min
 
 
 def any(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """Whether any element over axes is true (not zero); False of none. Source: Array API 2024.12."""
+    """Whether any element over axes is true (not zero); False if there are none. Source: Array API 2024.12."""
     return as_array(a).any(axis=axis, out=out, keepdims=keepdims)
 
 
 def all(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """Whether all elements over axes are true (not zero); True of none. Source: Array API 2024.12."""
+    """Whether all elements over axes are true (not zero); True if there are none. Source: Array API 2024.12."""
     return as_array(a).all(axis=axis, out=out, keepdims=keepdims)
 
 
@@ -78,7 +78,7 @@ def mean(
     out: ndarray | None = None,
     keepdims: bool = False,
 ) -> ndarray:
-    """The mean over axes, NaN of none; float64 for integers and bool. Source: Array API 2024.12."""
+    """The mean over axes, NaN if there are none; float64 for integers and bool. Source: Array API 2024.12."""
     return as_array(a).mean(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
 
@@ -131,7 +131,7 @@ def count_nonzero(a: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
 def ptp(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
     """The distance between the largest and the smallest element over axes."""
     a = as_array(a)
-    return _native.subtract(a.max(axis=axis, keepdims=keepdims), a.min(axis=axis, keepdims=keepdims), out=out)
+    return into(out, a.max(axis=axis, keepdims=keepdims) - a.min(axis=axis, keepdims=keepdims), "ptp")
 
 
 def average(
@@ -179,14 +179,14 @@ def average(
 def cumsum(
     a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
-    """The running sum along an axis, of the flattened array by default; dtypes as of sum()."""
+    """The running sum along an axis, of the flattened array by default; dtypes as for sum()."""
     return into(out, as_array(a).cumsum(axis=axis, dtype=dtype), "cumsum")
 
 
 def cumprod(
     a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
-    """The running product along an axis, of the flattened array by default; dtypes as of sum()."""
+    """The running product along an axis, of the flattened array by default; dtypes as for sum()."""
     return into(out, as_array(a).cumprod(axis=axis, dtype=dtype), "cumprod")
 
 
@@ -194,11 +194,10 @@ def _cumulative(
     x: ArrayLike, name: str, axis: int | None, dtype: DTypeLike | None, include_initial: bool, initial: int
 ) -> ndarray:
     x = as_array(x)
+    x = x if x.ndim else x.reshape(1)  # as NumPy has it
     if axis is None:
         if x.ndim != 1:
-            raise ValueError(
-                f"cumulative_{name}(): the array has {x.ndim} dimensions; name the axis where it is not one"
-            )
+            raise ValueError(f"cumulative_{name}(): the array has {x.ndim} dimensions; name the axis unless it has one")
         axis = 0
     axis = normalize_axis(axis, x.ndim, f"cumulative_{name}")
     scanned = _native.scan(name, x, axis, dtype)
@@ -216,7 +215,7 @@ def _cumulative(
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> ndarray:
-    """The running sum along an axis, which only a vector may leave out; include_initial puts 0 in front.
+    """The running sum along an axis, which may be omitted for vectors only; include_initial puts 0 in front.
 
     Source: Array API 2024.12.
     """
@@ -226,7 +225,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> ndarray:
-    """The running product along an axis, which only a vector may leave out; include_initial puts 1 in front.
+    """The running product along an axis, which may be omitted for vectors only; include_initial puts 1 in front.
 
     Source: Array API 2024.12.
     """
@@ -234,12 +233,7 @@ def cumulative_prod(
 
 
 def diff(
-    a: ArrayLike,
-    /,
-    n: int = 1,
-    axis: int = -1,
-    prepend: ArrayLike | None = None,
-    append: ArrayLike | None = None,
+    a: ArrayLike, /, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> ndarray:
     """The difference of neighbours along an axis, n times; of bool, whether they differ.
 
@@ -270,5 +264,9 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
     flat = as_array(ary).ravel()
     inner = flat[1:] - flat[:-1]
-    ends = [None if end is None else as_array(end, inner).ravel().astype(inner.dtype) for end in (to_begin, to_end)]
+    ends = [None if end is None else as_array(end, inner).ravel() for end in (to_begin, to_end)]
+    for end in ends:
+        if end is not None and not _native.can_cast(end, inner.dtype, "same_kind"):
+            raise TypeError(f"ediff1d(): {end.dtype} cannot be cast to the {inner.dtype} of the array (same_kind)")
+    ends = [None if end is None else end.astype(inner.dtype) for end in ends]
     return concatenate([part for part in (ends[0], inner, ends[1]) if part is not None])

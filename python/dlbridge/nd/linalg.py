@@ -62,7 +62,7 @@ class LinAlgError(ValueError):
 def matmul(x1: ArrayLike, x2: ArrayLike, /, out: ndarray | None = None) -> ndarray:
     """The matrix product of the last two axes, the others broadcasting; a vector counts as a row or column.
 
-    ValueError for arrays of no dimension or inner extents that differ. Source: Array API 2024.12.
+    ValueError for 0-d arrays or inner extents that differ. Source: Array API 2024.12.
     """
     a, b = as_arrays(x1, x2)
     return _native.matmul(a, b, out)
@@ -92,7 +92,7 @@ def inner(a: ArrayLike, b: ArrayLike) -> ndarray:
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
-    """The products of all pairs of elements of two flattened arrays, one row an element of the first."""
+    """The products of all pairs of elements of two flattened arrays, one row per element of the first."""
     a, b = as_arrays(x1, x2)
     return _native.multiply(a.reshape((a.size, 1)), b.ravel())
 
@@ -114,7 +114,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     a, b = as_arrays(x1, x2)
     low = min(a.ndim, b.ndim)
     if low == 0:
-        raise ValueError("vecdot(): an array has no dimension; a vector has one or more")
+        raise ValueError("vecdot(): an array is 0-d; a vector has one or more dimensions")
     position = index(axis)
     if not -low <= position < low:
         normalize_axis(position, low, "vecdot")
@@ -143,7 +143,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> ndarray:
     extents = tuple(a.shape[axis] for axis in over_a)
     if extents != tuple(b.shape[axis] for axis in over_b):
         raise ValueError(
-            f"tensordot(): axes {over_a} of shape {a.shape} and {over_b} of {b.shape} differ in extent; they must not"
+            f"tensordot(): axes {over_a} of shape {a.shape} and {over_b} of {b.shape} must have equal extents"
         )
     free_a = [axis for axis in range(a.ndim) if axis not in over_a]
     free_b = [axis for axis in range(b.ndim) if axis not in over_b]
@@ -263,9 +263,11 @@ def _inexact(x: ArrayLike) -> ndarray:
 
 
 def _vector_norm(x: ndarray, ord: float, axis: Axis, keepdims: bool) -> ndarray:
-    if ord in _REDUCTIONS:
+    if ord in _REDUCTIONS and x.size:
         return _native.reduce(_REDUCTIONS[ord], x, axis, None, keepdims, None, 0.0)
     magnitudes = _native.absolute(x)
+    if ord in _REDUCTIONS:  # of nothing: 0, but there is no smallest
+        return _native.reduce("min" if ord < 0 else "sum", magnitudes, axis, None, keepdims, None, 0.0)
     if ord == 0:
         return (magnitudes != 0).sum(axis=axis, keepdims=keepdims).astype(magnitudes.dtype)
     return (magnitudes**ord).sum(axis=axis, keepdims=keepdims) ** (1.0 / ord)
@@ -290,15 +292,16 @@ def _matrix_norm(x: ndarray, ord: Any, axes: tuple[int, int], keepdims: bool) ->
             "'fro', 1, -1, inf or -inf"
         )
     if ord not in (1, -1, inf, -inf):
-        raise ValueError(f"norm(): ord {ord!r} is no norm of matrices; give 'fro', 1, -1, inf or -inf")
+        raise ValueError(f"norm(): ord {ord!r} is not a norm of matrices; give 'fro', 1, -1, inf or -inf")
     summed, other = axes if abs(ord) == 1 else axes[::-1]
     sums = _native.reduce("norm1", x, summed, None, True, None, 0.0)
-    found = _native.reduce("max" if ord > 0 else "min", sums, other, None, True, None, 0.0)
+    largest = "max" if x.size else "sum"  # of nothing: 0
+    found = _native.reduce(largest if ord > 0 else "min", sums, other, None, True, None, 0.0)
     return found if keepdims else found.squeeze(axes)
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
-    """The norm of the matrices of the last two axes: "fro", 1, -1, inf or -inf; those of singular values are not had.
+    """The norm of the matrices of the last two axes: "fro", 1, -1, inf or -inf; not those of singular values.
 
     Source: Array API 2024.12.
     """
@@ -318,7 +321,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     axes = normalize_axes(axis, a.ndim, "norm")
     if len(axes) == 1:
         if isinstance(ord, str):
-            raise ValueError(f"norm(): ord {ord!r} is no norm of vectors; give a number")
+            raise ValueError(f"norm(): ord {ord!r} is not a norm of vectors; give a number")
         return _vector_norm(a, 2 if ord is None else ord, axes[0], keepdims)
     if len(axes) != 2:
         raise ValueError(f"norm(): {len(axes)} axes; a vector has one, a matrix two. Name them with axis=")

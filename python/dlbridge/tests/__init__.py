@@ -30,6 +30,7 @@ def run(
     *,
     full: bool = False,
     isolate: bool = False,
+    require: Iterable[str] = (),
     verbose: bool = False,
     json: bool = False,
     file: TextIO | None = None,
@@ -38,9 +39,11 @@ def run(
 
     `only` names frameworks ("numpy", "torch"; "stdlib" for Python's own types). `full` makes every exchange of every
     dtype, layout and protocol instead of a representative set, `isolate` gives each framework a process of its own.
+    `require` names those that must be there ("torch", "torch:cuda").
     `verbose` adds why exchanges were refused or copied, `json` prints one JSON document instead of the table. `file`
     defaults to standard output. The exit code is 0 where all is well, 1 for a wrong value, pointer or mark, a leak,
-    a crash or a hang, 2 where nothing could be run. ValueError for a name that no framework has.
+    a crash, a hang or a required framework that is absent, 2 where nothing could be run. ValueError for a name that no
+    framework has.
     """
     import sys
 
@@ -48,8 +51,10 @@ def run(
     from dlbridge.tests.report import _files, _text
 
     chosen, broken = _runner.choose(only)
+    required = _runner.require(require, chosen, broken)
     runner = _isolate.run_isolated if isolate else _runner.run_here
     results = runner(chosen, broken, full=full, progress=_runner.NoProgress())
+    results.required = required
     out = sys.stdout if file is None else file
     if json:
         _files.write_json(results, out)

@@ -20,6 +20,15 @@ def _imports(*parts: Framework) -> list[str]:
     return [*(f"import {name}" for name in names), *(part.setup for part in parts if part.setup)]
 
 
+def _pointers(spec: Spec) -> tuple[list[str], list[str]]:
+    """Lines that keep the address of `source` and, later, print it beside that of `x`; none where no text tells."""
+    given = spec.kind.look.pointer
+    taken = spec.consumer.look.pointer if spec.consumer is not None else ""
+    if not (isinstance(given, str) and isinstance(taken, str) and given and taken):
+        return [], []
+    return ["x = source", f"given = {given}"], [f"print('pointer ', hex({taken}), '\\nexpected', hex(given))"]
+
+
 def direct_script(spec: Spec) -> str:
     """The exchange between the two libraries alone; empty where they cannot talk directly, or no script says it."""
     consumer = spec.consumer
@@ -31,15 +40,18 @@ def direct_script(spec: Spec) -> str:
         return ""
     made = spec.kind.source(spec.case)
     context = spec.producer.context
+    keep, show = _pointers(spec)
     return "\n".join(
         [
             *_imports(spec.producer, consumer),
             *([f"with {context}:", f"    source = {made}"] if context else [f"source = {made}"]),
+            *keep,
             f"x = {take}",
             "del source",
             f"got = {read}",
             f"expected = {spec.case.values}",
-            "print('got     ', got, '\\nexpected', expected)",
+            "print('values  ', got, '\\nexpected', expected)",
+            *show,
             f"raise SystemExit(0 if got == expected else {_SHOWS_FAULT})",
         ]
     )
@@ -52,13 +64,15 @@ def bridged_script(spec: Spec) -> str:
     lines = [*_imports(spec.producer), "import dlbridge", f"source = {made}"]
     if spec.consumer is None:
         return "\n".join([*lines, f"print(dlbridge.asdlpack(source{asked}), dlbridge.inspect(source))"])
+    keep, show = _pointers(spec)
+    lines += keep
     if spec.route == CONVERT:
         lines.append(f"x = dlbridge.convert(source, {spec.consumer.convert!r})")
     else:
         take = str(spec.consumer.takes[spec.route]).replace("source", f"dlbridge.asdlpack(source{asked})")
         lines = [*_imports(spec.consumer), *lines, f"x = {take}"]
     read = spec.consumer.look.read
-    return "\n".join([*lines, f"print({read if isinstance(read, str) and read else 'x'})"])
+    return "\n".join([*lines, f"print('values  ', {read if isinstance(read, str) and read else 'x'})", *show])
 
 
 def _reproduces(script: str) -> bool:

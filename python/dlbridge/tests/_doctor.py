@@ -13,13 +13,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dlbridge
-from dlbridge import _convert, _core
-from dlbridge._capability import Outcome
-from dlbridge.tests import _loader, frameworks
+from dlbridge import _core
+from dlbridge.tests import _loader, _machine, frameworks
 from dlbridge.tests._known import known_bad
 
 COULD_NOT_RUN = 2
@@ -28,6 +26,7 @@ COULD_NOT_RUN = 2
 _SWITCHES = {
     "DLBRIDGE_CUDA_ARRAY_INTERFACE_SYNC": "0: do not wait on a producer's stream",
     "DLBRIDGE_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": "2: export version 2, with no stream",
+    "DLBRIDGE_LEARNED_LAYOUTS": "0: read arrays by public interfaces only",
     "DLBRIDGE_DLPACK_EXPORT_VERSION": "below 0.6: managed memory is exported as kDLCUDA",
     "CUPY_CUDA_ARRAY_INTERFACE_SYNC": "0: CuPy does not wait on a producer's stream",
     "CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": "2: CuPy exports version 2, with no stream",
@@ -67,16 +66,6 @@ def _drivers() -> list[str]:
     return sorted({path for pattern in patterns for path in glob.glob(pattern)})
 
 
-def _gpus() -> list[str]:
-    """What the kernel driver says, with no CUDA context made."""
-    found = []
-    for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
-        with contextlib.suppress(OSError):
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-            found += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
-    return found
-
-
 def _library(name: str) -> dict[str, str]:
     spec = importlib.util.find_spec(name)
     if spec is None:
@@ -110,7 +99,8 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "cuda": dict(_core.cuda_info()),
         "driver_files": _drivers(),
-        "gpus": _gpus(),
+        "gpus": _machine.gpus(),
+        "driver": _machine.driver(),
         "frameworks": {name: found for name, found in there.items() if found},
         "not_installed": [name for name, found in there.items() if not found],
         "broken_plugins": broken,
@@ -153,13 +143,12 @@ def examine_object(obj: Any) -> dict[str, Any]:
         return answer
     table, _ = frameworks.registry()
     there = {one.convert for one in table.values() if one.convert and _loader.installed(one)}
-    for name in _convert.consumer_names():
-        _, verdict = _convert.plan(tensor, name)
-        how = {Outcome.AS_IS: "shared", Outcome.COPY: "copied", Outcome.REFUSED: "refused"}[verdict.outcome]
+    for name in _core.consumers():
+        plan = _core.plan(tensor, name)
         answer["consumers"][name] = {
-            "outcome": how,
-            "reason": verdict.reason,
-            "remedy": verdict.remedy,
+            "outcome": plan.outcome,
+            "reason": plan.reason,
+            "remedy": plan.remedy,
             "installed": name in there,
         }
     return answer
@@ -170,7 +159,8 @@ def _environment_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"dlbridge {found['dlbridge']} ({found['extension']})"
     yield f"{found['python']}; {found['platform']}"
     if cuda["available"]:
-        yield f"CUDA driver {cuda['driver_version']}, {cuda['device_count']} device(s)"
+        nvidia = f" (NVIDIA {found['driver']})" if found["driver"] else ""
+        yield f"CUDA driver {cuda['driver_version']}{nvidia}, {cuda['device_count']} device(s)"
     else:
         yield f"no CUDA: {cuda['reason']}"
     yield from (f"  driver file: {path}" for path in found["driver_files"])

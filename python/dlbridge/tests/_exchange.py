@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dlbridge import _convert, _core
-from dlbridge._capability import Layout, Outcome, Verdict, layout_fault
+from dlbridge import _core
 from dlbridge.tests._cases import flatten, same
+from dlbridge.tests._gate import Gate, Unsupported, prepare_reading, read_unordered
 from dlbridge.tests._plan import CONVERT, READ, Spec
 from dlbridge.tests._results import Cell, Status
 from dlbridge.tests.frameworks import Bench
 
 _REPEATS = 10
-_RELEASE_WAIT_S = 1.0  # jax and TensorFlow give memory back on threads of their own
-_COLLECT_AFTER_S = 0.003  # most have by then; a collection with TensorFlow loaded costs more than that
-_AS_IS = Verdict(Outcome.AS_IS)
+_GATE_LIMIT_S = 10.0  # of a gate that nobody should wait for
+_CONTROL_LIMIT_S = 0.5  # streams may share a connection to the GPU, and then one holds up the other
+_CLOSED_FOR_S = 0.03  # how long one stays closed for a consumer, which may wait on the host: none that waits is hurried
 
 
 class Fault(Exception):
@@ -43,6 +43,15 @@ class Ends:
     def make(self) -> Any:
         try:
             return self.producer.make(self.spec.kind, self.spec.case)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise Unmakeable(f"{self.spec.kind.name} makes no such array: {_first_line(error)}") from error
+
+    def make_delayed(self, hold: Callable[[int], None]) -> tuple[Any, AbstractContextManager[Any]]:
+        """An array that is written behind a gate, and the context to hand it over in."""
+        try:
+            return self.producer.make_delayed(self.spec.kind, self.spec.case, hold)
         except MemoryError:
             raise
         except Exception as error:
@@ -81,6 +90,11 @@ class Ends:
         look = self._look("readonly")
         return None if look is _nothing else bool(look(result))
 
+    def wait(self, done: Callable[[], bool]) -> bool:
+        """Whether the consumer gives back in time."""
+        assert self.consumer is not None
+        return self.consumer.patience.wait(done)
+
     def read_source(self, source: Any) -> Any:
         return self.producer.function(self.spec.kind.look.read, "x")(source)
 
@@ -101,19 +115,24 @@ def reason_of(error: Exception) -> str:
     return first.removeprefix("convert(): ") if own else _first_line(error)
 
 
-def _verdict(spec: Spec, tensor: _core.Tensor) -> tuple[Verdict, str]:
-    """What the capability table declares for this exchange, and why it is not tried, empty where it is.
+def _declared_copy(spec: Spec, tensor: _core.Tensor) -> str:
+    """Why the table of frameworks, or the importer itself, declares a copy for this exchange; empty: none."""
+    if spec.consumer is None:
+        return ""
+    plan = _core.plan(tensor, spec.consumer.convert) if spec.consumer.convert else None
+    reason = plan.reason if plan is not None and plan.outcome == "copied" else ""
+    return reason if spec.route == CONVERT else reason or spec.consumer.own_copy(tensor)
 
-    Importers of their own are spared the strides that they abort on instead of raising (torch: negative ones).
+
+def _spared(spec: Spec, tensor: _core.Tensor) -> str:
+    """Why an importer of the framework's own is not tried; empty: it is.
+
+    It is spared the strides that it may end the process on instead of raising (torch: negative ones).
     """
-    if spec.consumer is None or not spec.consumer.convert:
-        return _AS_IS, ""
-    row, verdict = _convert.plan(tensor, spec.consumer.convert)
-    if spec.route == CONVERT or row is None:
-        return verdict, ""
-    own = spec.consumer.own_copy(tensor)
-    spared = "" if row.layout is Layout.ANY else layout_fault(row, tensor)
-    return Verdict(Outcome.COPY, own) if own and verdict.outcome is Outcome.AS_IS else verdict, spared
+    if spec.consumer is None or spec.route == CONVERT or not spec.consumer.convert:
+        return ""
+    plan = _core.plan(_core.reinterpret(tensor, readonly=False), spec.consumer.convert)
+    return plan.reason if plan.rule == "strides" else ""
 
 
 def _check_values(ends: Ends, result: Any, when: str) -> None:
@@ -122,15 +141,16 @@ def _check_values(ends: Ends, result: Any, when: str) -> None:
         raise Fault(f"wrong values {when}: {flatten(got)[:8]}, expected {ends.spec.case.values[:8]}")
 
 
-def _check_pointer(ends: Ends, result: Any, tensor: _core.Tensor, declared: Verdict) -> bool:
+def _check_pointer(ends: Ends, result: Any, tensor: _core.Tensor, declared: str) -> bool:
     """Whether the memory is shared; Fault where a copy was made that the capability table does not declare."""
     if not tensor.size or not ends.spec.kind.look.pointer:  # nothing there, or fresh memory at every access
-        return ends.spec.route != CONVERT or declared.outcome is not Outcome.COPY
+        return ends.spec.route != CONVERT or not declared
     got = ends.pointer(result)
     if got is None or got == tensor.data_ptr:
-        return got is not None or declared.outcome is not Outcome.COPY
-    if declared.outcome is not Outcome.COPY:
-        raise Fault(f"wrong pointer: {got:#x}, expected {tensor.data_ptr:#x} (no copy was declared)")
+        return got is not None or not declared
+    if not declared:
+        own = "" if ends.spec.route == CONVERT else "; an importer that copies says so by own_copy in its adapter"
+        raise Fault(f"wrong pointer: {got:#x}, expected {tensor.data_ptr:#x} (no copy was declared{own})")
     return False
 
 
@@ -162,22 +182,6 @@ def _weakref(obj: Any) -> Callable[[], Any] | None:
         return None
 
 
-def _wait_until(done: Callable[[], bool]) -> bool:
-    if done():
-        return True
-    started = time.monotonic()
-    collected = False
-    while not done():
-        waited = time.monotonic() - started
-        if waited > _RELEASE_WAIT_S:
-            return False
-        if not collected and waited > _COLLECT_AFTER_S:
-            gc.collect()
-            collected = True
-        time.sleep(0.0005)
-    return True
-
-
 def _exchange_once(ends: Ends, met: list[str]) -> tuple[Status, str, Callable[[], Any] | None]:
     """Sends one array, checks it, drops the producer first and checks again. Leaves nothing alive.
 
@@ -186,20 +190,73 @@ def _exchange_once(ends: Ends, met: list[str]) -> tuple[Status, str, Callable[[]
     source = ends.make()
     tensor = ends.read_tensor(source)
     met.append(tensor.protocol)
-    verdict, spared = _verdict(ends.spec, tensor)
+    declared, spared = _declared_copy(ends.spec, tensor), _spared(ends.spec, tensor)
     if spared:
         return Status.REFUSED, f"not tried: {spared}", None
     result = ends.deliver(source)
     _check_values(ends, result, "at once")
-    shared = _check_pointer(ends, result, tensor, verdict)
+    shared = _check_pointer(ends, result, tensor, declared)
     remark = ""
-    if shared and verdict.outcome is not Outcome.COPY:
+    if shared and not declared:
         remark = _check_readonly(ends, result, tensor)
         _check_write(ends, source, tensor, result)
     alive = _weakref(source)
     del source, tensor
     _check_values(ends, result, "after the producer was deleted")
-    return (Status.WORKS, remark, alive) if shared else (Status.COPIES, verdict.reason, alive)
+    return (Status.WORKS, remark, alive) if shared else (Status.COPIES, declared, alive)
+
+
+def _late_gate() -> Gate:
+    try:
+        prepare_reading()
+        return Gate(_GATE_LIMIT_S)
+    except Unsupported as error:
+        raise Unmakeable(str(error)) from error
+
+
+def _was_late(gate: Gate, tensor: _core.Tensor) -> bool:
+    """The negative control: who waits for nothing finds zeros. False where the GPU was too slow to show it."""
+    gate.open_within(_CONTROL_LIMIT_S)
+    seen = read_unordered(tensor.data_ptr, tensor.nbytes)
+    if gate.is_closed() and any(seen):
+        raise Fault("the data was there before its gate was opened: this producer is not late")
+    return gate.is_closed()
+
+
+def _deliver_late(ends: Ends, tensor: _core.Tensor) -> tuple[Status, str]:
+    """The part of the exchange that a consumer does, on whichever stream is its own."""
+    if ends.spec.consumer is None:
+        host: Any = _core.asdlpack(tensor, device="cpu")
+        got = memoryview(host).tolist()
+        if not same(got, ends.spec.case.values):
+            raise Fault(f"wrong values of data that is written late: {flatten(got)[:8]}")
+        return Status.WORKS, ""
+    declared, spared = _declared_copy(ends.spec, tensor), _spared(ends.spec, tensor)
+    if spared:
+        return Status.REFUSED, f"not tried: {spared}"
+    read_already = Ends(replace(ends.spec, protocol=""), ends.producer, ends.consumer)
+    result = read_already.deliver(tensor)
+    _check_values(ends, result, "of data that is written late")
+    if _check_pointer(ends, result, tensor, declared):
+        return Status.WORKS, ""
+    return Status.COPIES, declared
+
+
+def _exchange_late(ends: Ends, met: list[str]) -> tuple[Status, str]:
+    """One array that is written behind a gate, on a stream of its producer's own.
+
+    It is read on that stream, by the producer's rules, and delivered outside. The gate stays closed for a while after,
+    so that a consumer that does not wait finds zeros, and opens by itself, since many wait on the host.
+    """
+    with _late_gate() as gate:
+        source, on_its_stream = ends.make_delayed(gate.hold)
+        with on_its_stream:
+            tensor = ends.read_tensor(source)
+        met.append(tensor.protocol)
+        late = _was_late(gate, tensor)
+        gate.open_within(_CLOSED_FOR_S)
+        status, reason = _deliver_late(ends, tensor)
+    return status, reason if late else reason or "the GPU was too busy to show that the data was late"
 
 
 def _check_leaks(ends: Ends) -> int:
@@ -212,9 +269,9 @@ def _check_leaks(ends: Ends) -> int:
         started = time.perf_counter_ns()
         ends.deliver(source)
         costs_ns.append(time.perf_counter_ns() - started)
-    if not _wait_until(lambda: _core.live_counts() == before):
+    if not ends.wait(lambda: _core.live_counts() == before):
         raise Fault(f"leak: live objects {before} became {_core.live_counts()} after {_REPEATS} exchanges")
-    if not _wait_until(lambda: sys.getrefcount(source) <= references):
+    if not ends.wait(lambda: sys.getrefcount(source) <= references):
         raise Fault(f"leak: {sys.getrefcount(source) - references} references to the producer were kept")
     return min(costs_ns)
 
@@ -263,21 +320,25 @@ def run(ends: Ends) -> Cell:
         spec.route,
         Status.WORKS,
         protocol=spec.protocol,
+        asked=spec.protocol,
         dtype=spec.case.dtype,
         layout=spec.case.layout,
         device=spec.case.device,
     )
     met: list[str] = []
     try:
+        if spec.case.layout == "delayed":
+            status, reason = _exchange_late(ends, met)
+            return replace(cell, status=status, reason=reason, protocol=met[0])
         if spec.route == READ:
             status, reason, protocol = _read_once(ends)
             return replace(cell, status=status, reason=reason, protocol=protocol)
         before = _core.live_counts()
         status, reason, alive = _exchange_once(ends, met)
         cell = replace(cell, status=status, reason=reason, protocol=met[0])
-        if alive is not None and not _wait_until(lambda: alive() is None):
+        if alive is not None and not ends.wait(lambda: alive() is None):
             raise Fault("leak: the producer is alive after the last consumer was deleted")
-        if not _wait_until(lambda: _core.live_counts() == before):
+        if not ends.wait(lambda: _core.live_counts() == before):
             raise Fault(f"leak: live objects {before} became {_core.live_counts()}")
         return cell if status is Status.REFUSED else replace(cell, cost_ns=_check_leaks(ends))
     except Fault as fault:

@@ -14,8 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dlbridge.tests._results import Import
 from dlbridge.tests.frameworks import Bench, Framework
 
-# Set only where the user has not: TensorFlow's log lines would drown the table, jax would take most of the GPU.
-_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "GLOG_minloglevel": "2"}
+# Set only where the user has not: TensorFlow's log lines would drown the table, jax would take most of the GPU, and a
+# stream that waits for a gate would hold up those that share its connection to the GPU.
+_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "GLOG_minloglevel": "2",
+    "CUDA_DEVICE_MAX_CONNECTIONS": "32",
+}
 _KEPT_CHARACTERS = 500
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import faulthandler
-import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
 from dlbridge.tests import _isolate, _runner
 from dlbridge.tests._results import Results
@@ -37,15 +35,18 @@ def parser() -> argparse.ArgumentParser:
         description="Sends real arrays of every installed framework to every other, and says which exchanges work.",
         epilog="Other commands: `python -m dlbridge doctor` says what is here and what is wrong with it; `python -m "
         "dlbridge conformance` checks a library of your own. Exit status: 0 all is well; 1 a wrong result, a leak, a "
-        "crash or a hang (with --compare: something broke); 2 nothing could be run.",
+        "crash, a hang, a required framework that is absent (with --compare: something broke); 2 nothing could be run.",
     )
     made.add_argument("--only", metavar="NAME,...", help="only these frameworks, e.g. stdlib,numpy,torch")
     made.add_argument("--full", action="store_true", help="the whole matrix: every dtype, layout and protocol")
     made.add_argument("--isolate", action="store_true", help="a process a framework: a crash or a hang is one cell")
-    made.add_argument("--timeout", type=float, default=60.0, metavar="S", help="with --isolate: silence that is a hang")
+    made.add_argument("--require", metavar="NAME,...", help="exit 1 unless these are there: torch,jax,torch:cuda")
+    made.add_argument("--timeout", type=float, default=_isolate.SILENCE_S, metavar="S", help="silence that is a hang")
+    made.add_argument("--limit", type=float, metavar="S", help="end the whole run after this many seconds")
     made.add_argument("--jobs", type=int, default=2, metavar="N", help="with --isolate: processes at a time")
     for name, (_, what) in _REPORTS.items():
         made.add_argument(f"--{name}", nargs="?", const="-", metavar="FILE", help=f"write {what} ('-': to the output)")
+    made.add_argument("--slower", type=float, metavar="N", help="with --compare: exit 1 for what takes N times as long")
     made.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"), help="compare two --json reports; runs nothing")
     made.add_argument("--plain", action="store_true", help="no colour and no progress bar, even where rich is there")
     made.add_argument("-v", "--verbose", action="store_true", help="also why exchanges were refused or copied")
@@ -69,39 +70,29 @@ def _open_reports(options: argparse.Namespace, stack: contextlib.ExitStack) -> d
     return opened
 
 
-@contextlib.contextmanager
-def _fault_handler() -> Iterator[None]:
-    """Where a framework ends the process, its Python stack is printed, also while its output is captured."""
-    if faulthandler.is_enabled():  # somebody else's, who knows where to write
-        yield
-        return
-    try:
-        real_stderr = os.fdopen(os.dup(2), "w")
-    except OSError:
-        yield
-        return
-    with real_stderr:
-        faulthandler.enable(real_stderr)
-        try:
-            yield
-        finally:
-            faulthandler.disable()
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _run(options: argparse.Namespace, progress: _runner.Progress) -> Results:
-    only = [name.strip() for name in options.only.split(",")] if options.only is not None else None
     try:
-        chosen, broken = _runner.choose(only)
+        chosen, broken = _runner.choose(_names(options.only))
     except ValueError as error:
         raise UsageError(f"--only: {error}") from error
+    try:
+        required = _runner.require(_names(options.require) or [], chosen, broken)
+    except ValueError as error:
+        raise UsageError(f"--require: {error}") from error
+    if options.timeout <= 0 or options.jobs < 1 or (options.limit is not None and options.limit <= 0):
+        raise UsageError("--timeout and --limit must be above 0 and --jobs at least 1")
+    common: dict[str, Any] = {"full": options.full, "progress": progress}
+    common |= {"timeout_s": options.timeout, "limit_s": options.limit}
     if options.isolate:
-        if options.timeout <= 0 or options.jobs < 1:
-            raise UsageError("--timeout must be above 0 and --jobs at least 1")
-        return _isolate.run_isolated(
-            chosen, broken, full=options.full, progress=progress, timeout_s=options.timeout, jobs=options.jobs
-        )
-    with _fault_handler():
-        return _runner.run_here(chosen, broken, full=options.full, progress=progress)
+        results = _isolate.run_isolated(chosen, broken, jobs=options.jobs, **common)
+    else:
+        results = _isolate.run_together(chosen, broken, **common)
+    results.required = required
+    return results
 
 
 def _print(results: Results, options: argparse.Namespace) -> None:
@@ -112,7 +103,7 @@ def _print(results: Results, options: argparse.Namespace) -> None:
 def _main(options: argparse.Namespace) -> int:
     if options.compare:
         try:
-            return _compare.compare(options.compare[0], options.compare[1], sys.stdout)
+            return _compare.compare(options.compare[0], options.compare[1], sys.stdout, slower=options.slower)
         except _compare.ReportError as error:
             raise UsageError(f"--compare: {error}") from error
     with contextlib.ExitStack() as stack:

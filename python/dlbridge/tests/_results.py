@@ -5,10 +5,15 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from dlbridge import _core
+from dlbridge.tests import _machine
+
+# Routes of cells that are no exchange: the import of a framework, the end of the process that loaded it.
+IMPORT, EXIT = "import", "exit"
 
 
 class Status(Enum):
@@ -23,6 +28,8 @@ class Status(Enum):
     ABSENT = "absent"
 
 
+SCHEMA = 2  # of the JSON report; a new key needs no new number, a key that changes its meaning does
+
 BAD = (Status.WRONG, Status.CRASHED, Status.HUNG)
 
 
@@ -31,7 +38,8 @@ class Cell:
     """One exchange.
 
     `protocol` is the one that the producer was read by; `route` how the consumer got it: "convert", or the protocol
-    that its own importer used; "read" is asdlpack() alone, "import" the loading of a framework. `cost_ns` is the
+    that its own importer used; "read" is asdlpack() alone, "import" the loading of the consumer beside the producer, or
+    alone where both are the same. `cost_ns` is the
     quickest of a few calls of asdlpack() and the route together, 0 where none was measured.
     """
 
@@ -47,6 +55,13 @@ class Cell:
     cost_ns: int = 0
     culprit: str = ""  # of a wrong result: the library at fault
     reproducer: str = ""  # a script that shows it
+    asked: str = ""  # the protocol that asdlpack() was told to read by; empty where it chose
+
+    @property
+    def name(self) -> str:
+        """What was exchanged: no two cells of a run have the same producer, consumer and name."""
+        by = f"{self.protocol} (chosen)" if self.protocol and not self.asked else self.protocol
+        return " ".join(filter(None, (self.route, by, self.dtype, self.layout, self.device)))
 
     def todict(self) -> dict[str, Any]:
         """Plain types, without the fields that are empty."""
@@ -55,7 +70,9 @@ class Cell:
 
     @classmethod
     def fromdict(cls, fields: dict[str, Any]) -> Cell:
-        return cls(**{**fields, "status": Status(fields["status"])})
+        """Keys that a later version may have added are left out."""
+        known = {key: value for key, value in fields.items() if key in cls.__dataclass_fields__}
+        return cls(**{**known, "status": Status(fields["status"])})
 
 
 @dataclass
@@ -79,10 +96,34 @@ class Results:
     load_s: float = 0.0
     run_s: float = 0.0
     mode: str = "default"
+    required: tuple[str, ...] = ()  # what must be there: names of frameworks, or "name:device"
+    stopped: str = ""  # why the run ended before its end
+    started: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="seconds"))
 
     @property
     def versions(self) -> dict[str, str]:
         return {name: loaded.version for name, loaded in self.imports.items() if name != "stdlib"}
+
+    @property
+    def died(self) -> dict[str, str]:
+        """How frameworks ended the process that imported them, by name."""
+        return {
+            cell.consumer: f"{cell.status.value}: {cell.reason}"
+            for cell in self.cells
+            if cell.route == IMPORT and cell.consumer not in self.imports
+        }
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What is required and is not there, and why."""
+        found = {}
+        for name in self.required:
+            framework, _, device = name.partition(":")
+            if framework not in self.imports:
+                found[name] = self.absent.get(framework) or self.died.get(framework) or "not run"
+            elif f"{framework} {device}" in self.absent:
+                found[name] = self.absent[f"{framework} {device}"]
+        return found
 
     def counts(self) -> Counter[Status]:
         return Counter(cell.status for cell in self.cells)
@@ -92,23 +133,31 @@ class Results:
 
     @property
     def exit_code(self) -> int:
-        """0: all is well; 1: a wrong value, pointer or mark, a leak, a crash or a hang; 2: nothing could be run."""
-        if any(cell.status in BAD for cell in self.cells):
+        """0: all is well.
+
+        1: a wrong value, pointer or mark, a leak, a crash or a hang, a required framework that is not there, or a run
+        that was ended early; 2: nothing could be run.
+        """
+        if self.missing or self.stopped or any(cell.status in BAD for cell in self.cells):
             return 1
-        return 0 if any(cell.route not in ("import", "read") for cell in self.cells) else 2
+        return 0 if any(cell.route not in (IMPORT, EXIT, "read") for cell in self.cells) else 2
 
     def header(self) -> dict[str, Any]:
         """All but the exchanges, in plain types."""
         counts = self.counts()
         return {
+            "schema": SCHEMA,
             "dlbridge": _core.__version__,
             "python": platform.python_version(),
-            "platform": f"{platform.system()} {platform.machine()}",
+            "started": self.started,
+            **_machine.describe(),
             "mode": self.mode,
-            "cuda": dict(_core.cuda_info()),
             "versions": self.versions,
             "imports": {name: asdict(loaded) for name, loaded in self.imports.items()},
             "absent": dict(self.absent),
+            "required": list(self.required),
+            "missing": self.missing,
+            "stopped": self.stopped,
             "counts": {status.value: counts[status] for status in Status},
             "exit_code": self.exit_code,
             "load_s": round(self.load_s, 3),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from dlbridge.tests import _blame, _exchange, _loader, _plan, frameworks
+from dlbridge.tests._patience import cheap_collections
 from dlbridge.tests._results import Cell, Results, Status
 from dlbridge.tests.frameworks import Bench, Framework
 
@@ -42,17 +41,6 @@ def devices_of(bench: Bench) -> tuple[list[str], dict[str, str]]:
     why = {device: bench.has_device(device) for device in wanted}
     name = bench.framework.name
     return [d for d, reason in why.items() if not reason], {f"{name} {d}": r for d, r in why.items() if r}
-
-
-@contextlib.contextmanager
-def cheap_collections() -> Iterator[None]:
-    """Leaves what is loaded by now out of garbage collections: with six frameworks each would take 0.1 s."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def exchanges(
@@ -110,3 +98,21 @@ def run_here(chosen: list[Framework], broken: dict[str, str], *, full: bool, pro
 def choose(only: Iterable[str] | None) -> tuple[list[Framework], dict[str, str]]:
     """The frameworks of a run; ValueError for an unknown name."""
     return frameworks.find(None if only is None else list(only))
+
+
+def require(names: Iterable[str], chosen: list[Framework], broken: dict[str, str]) -> tuple[str, ...]:
+    """What must be there, "framework" or "framework:device", by the framework's own name; ValueError for what no run
+    of `chosen` can have."""
+    there = {framework.name: framework for framework in chosen}
+    wanted = []
+    for text in names:
+        name, separator, device = text.partition(":")
+        (found, plugins) = frameworks.find([name])
+        name = found[0].name if found else next(iter(plugins))
+        if name not in there and name not in broken:
+            raise ValueError(f"{name} is not among the frameworks of this run: {', '.join(there)}")
+        known = {d for kind in (there[name].types if name in there else ()) for d in kind.devices}
+        if separator and name in there and device not in known:
+            raise ValueError(f"{name} makes no arrays on {device!r}; its devices: {', '.join(sorted(known)) or 'none'}")
+        wanted.append(name + separator + device)
+    return tuple(dict.fromkeys(wanted))

@@ -1,14 +1,17 @@
 // Operands, dtypes, shapes, axes and devices as Python gives them.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-#include "protocols/array_interface/array_interface.h"
+#include "frameworks/numpy.h"
+#include "frameworks/samples.h"
+#include "protocols/common/array_arguments.h"
 #include "python/src/bridge.h"
-#include "python/src/nd/array_object.h"
+#include "python/src/nd/array.h"
 
 #include "ndarray/core/backend.h"
-#include "ndarray/core/move.h"
+#include "ndarray/core/copy.h"
 
 namespace dlbridge::py::nd {
 
@@ -19,7 +22,20 @@ PyObject* call_python(const char* module, const char* function, PyObject* args) 
   return callable && owner ? PyObject_CallObject(callable.get(), owner.get()) : nullptr;
 }
 
+bool is_numpy_array(PyObject* object) {
+  if (!frameworks::connect_numpy()) PyErr_Clear();
+  return frameworks::numpy_array_type != nullptr && PyObject_TypeCheck(object, frameworks::numpy_array_type);
+}
+
 namespace {
+
+// Whether the error that is set is one that says "this is no such object": then it is cleared. Any other is the user's,
+// an interrupt for one, and passes through.
+bool pardon(PyObject* type) {
+  if (PyErr_ExceptionMatches(type) == 0) return false;
+  PyErr_Clear();
+  return true;
+}
 
 bool parse_long(PyObject* number, core::Scalar& out) {
   int overflow = 0;
@@ -59,12 +75,6 @@ Parsed parse_python_scalar(PyObject* object, core::Scalar& out) {
   return Parsed::kYes;
 }
 
-bool is_numpy_array(PyObject* object) {
-  if (!array_interface::connect_numpy()) PyErr_Clear();
-  return array_interface::numpy_array_type != nullptr &&
-         PyObject_TypeCheck(object, array_interface::numpy_array_type);
-}
-
 // NumPy's scalar types whose value is known to lie right behind the object's head: learned, and checked, on the first
 // scalar of a type. The types are NumPy's static ones and live as long as the process. The GIL guards the table.
 struct LearnedScalars {
@@ -100,9 +110,10 @@ void learn_scalar(PyObject* object, const core::Scalar& scalar) {
   const auto item = static_cast<std::size_t>(core::itemsize(scalar.dtype));
   const bool is_static = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && std::strncmp(type->tp_name, "numpy.", 6) == 0;
   core::ScalarValue value;
-  if (!is_static || learned_scalars.count == LearnedScalars::kCapacity ||
+  if (!frameworks::may_learn() || !is_static || learned_scalars.count == LearnedScalars::kCapacity ||
       static_cast<std::size_t>(type->tp_basicsize) < sizeof(PyObject) + item ||
-      !core::write_scalar(scalar, scalar.dtype, value).ok() || std::memcmp(value.bytes, scalar_value(object), item) != 0)
+      !core::write_scalar(scalar, scalar.dtype, value).ok() ||
+      std::memcmp(value.bytes, scalar_value(object), item) != 0)
     return;
   learned_scalars.entries[learned_scalars.count++] = {type, scalar.dtype};
 }
@@ -114,24 +125,24 @@ void learn_scalar(PyObject* object, const core::Scalar& scalar) {
     return Parsed::kError;
   }
   const Ref shape(PyObject_GetAttrString(object, "shape"));
-  PyErr_Clear();
-  if (!shape || !PyTuple_Check(shape.get()) || PyTuple_GET_SIZE(shape.get()) != 0 || is_tensor(object) ||
+  if (!shape)  // the stand-ins of nd.fuse refuse to have one by a TypeError
+    return pardon(PyExc_AttributeError) || pardon(PyExc_TypeError) ? Parsed::kNo : Parsed::kError;
+  if (!PyTuple_Check(shape.get()) || PyTuple_GET_SIZE(shape.get()) != 0 || is_tensor(object) ||
       PyObject_HasAttrString(object, "__dlpack__") != 0)
     return Parsed::kNo;
   const Ref dtype(PyObject_GetAttrString(object, "dtype"));
-  const Ref value(dtype ? PyObject_CallMethod(object, "item", nullptr) : nullptr);
+  if (!dtype) return pardon(PyExc_AttributeError) ? Parsed::kNo : Parsed::kError;
   std::optional<DType> parsed;
-  if (!value || !parse_dtype(dtype.get(), "ndarray", parsed) || !parsed) {
-    PyErr_Clear();
-    return Parsed::kNo;
-  }
+  if (!parse_dtype(dtype.get(), "ndarray", parsed)) return pardon(PyExc_TypeError) ? Parsed::kNo : Parsed::kError;
+  const Ref item(PyObject_GetAttrString(object, "item"));
+  if (!item) return pardon(PyExc_AttributeError) ? Parsed::kNo : Parsed::kError;
+  if (!parsed) return Parsed::kNo;
+  const Ref value(outlive_thread_exit([&] { return PyObject_CallNoArgs(item.get()); }));
+  if (!value) return Parsed::kError;
   const Ref number(PyFloat_Check(value.get()) || PyComplex_Check(value.get()) || PyLong_Check(value.get())
                        ? Ref::borrow(value.get()).release()
                        : PyNumber_Float(value.get()));
-  if (!number) {
-    PyErr_Clear();
-    return Parsed::kNo;
-  }
+  if (!number) return pardon(PyExc_TypeError) ? Parsed::kNo : Parsed::kError;
   const Parsed result = parse_python_scalar(number.get(), out);
   out.strong = true;
   out.dtype = *parsed;
@@ -187,8 +198,9 @@ std::optional<DType> dtype_by_name(PyObject* name) {
 }
 
 bool refuse_dtype(PyObject* object, const char* operation) {
-  PyErr_Format(PyExc_TypeError, "%s: dtype %R is none of nd's: bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
-                                "float32, float64, complex64, complex128",
+  PyErr_Format(PyExc_TypeError,
+               "%s: dtype %R is none of nd's: bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
+               "float32, float64, complex64, complex128",
                operation, object);
   return false;
 }
@@ -203,10 +215,14 @@ bool parse_dtype(PyObject* object, const char* operation, std::optional<DType>& 
     out = row->id;
     return true;
   }
-  if (PyUnicode_Check(object) && (out = dtype_by_name(object))) return true;
-  PyErr_Clear();
-  if (array_interface::connect_numpy() && array_interface::numpy_array_type != nullptr)
-    if (const DTypeInfo* plain = array_interface::find_plain_dtype(object); plain != nullptr && core::is_supported(plain->id)) {
+  if (PyUnicode_Check(object)) {
+    out = dtype_by_name(object);
+    if (out) return true;
+    if (PyErr_Occurred() != nullptr && !pardon(PyExc_UnicodeError)) return false;
+  }
+  if (frameworks::connect_numpy() && frameworks::numpy_array_type != nullptr)
+    if (const DTypeInfo* plain = frameworks::find_plain_dtype(object);
+        plain != nullptr && core::is_supported(plain->id)) {
       out = plain->id;
       return true;
     }
@@ -221,25 +237,20 @@ bool parse_dtype(PyObject* object, const char* operation, std::optional<DType>& 
 }
 
 bool parse_shape_items(PyObject* const* items, Py_ssize_t count, const char* operation, Shape& out) {
-  if (count > kMaxDims) {
-    raise(operation, ErrorCode::kMalformed, "a shape has at most 64 dimensions, got " + std::to_string(count));
+  DimsArgument parsed;
+  if (Status why; !parse_dims(items, count, "shape", parsed, why, "Give ints")) {
+    raise_refusal(operation, why);
     return false;
   }
-  for (Py_ssize_t k = 0; k < count; ++k) {
-    const Ref number(PyNumber_Index(items[k]));
-    if (!number) return false;
-    out.dims[k] = PyLong_AsLongLong(number.get());
-    if (out.dims[k] == -1 && PyErr_Occurred() != nullptr) return false;
-  }
+  std::copy_n(parsed.values, count, out.dims);
   out.ndim = static_cast<int>(count);
   return true;
 }
 
 bool parse_shape(PyObject* object, const char* operation, Shape& out) {
-  if (PyTuple_Check(object) || PyList_Check(object)) [[likely]]
-    return parse_shape_items(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), operation, out);
-  if (PyIndex_Check(object)) return parse_shape_items(&object, 1, operation, out);
-  const Ref tuple(PySequence_Tuple(object));
+  const bool plain = PyTuple_Check(object) || PyList_Check(object);
+  if (!plain && PyIndex_Check(object)) return parse_shape_items(&object, 1, operation, out);
+  const Ref tuple(plain ? fixed_items(object) : Ref(PySequence_Tuple(object)));
   return tuple && parse_shape_items(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), operation, out);
 }
 
@@ -247,8 +258,8 @@ bool parse_axis(PyObject* object, int ndim, const char* operation, int& axis) {
   const Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_IndexError);
   if (value == -1 && PyErr_Occurred() != nullptr) return false;
   if (value < -ndim || value >= ndim) {
-    const Ref error(call_python("dlbridge.nd._arguments", "axis_error",
-                                Py_BuildValue("(sni)", operation, value, ndim)));
+    const Ref error(
+        call_python("dlbridge.nd._arguments", "axis_error", Py_BuildValue("(sni)", operation, value, ndim)));
     if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
     return false;
   }
@@ -268,9 +279,11 @@ bool parse_axes(PyObject* object, int ndim, const char* operation, std::uint64_t
     mask = std::uint64_t{1} << axis;
     return true;
   }
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(object); ++k) {
+  const Ref axes = fixed_items(object);
+  if (!axes) return false;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(axes.get()); ++k) {
     int axis = 0;
-    if (!parse_axis(PySequence_Fast_GET_ITEM(object, k), ndim, operation, axis)) return false;
+    if (!parse_axis(PyTuple_GET_ITEM(axes.get(), k), ndim, operation, axis)) return false;
     const std::uint64_t one = std::uint64_t{1} << axis;
     if ((mask & one) != 0) {
       raise(operation, ErrorCode::kMalformed, "axis " + std::to_string(axis) + " is given twice");
@@ -279,12 +292,6 @@ bool parse_axes(PyObject* object, int ndim, const char* operation, std::uint64_t
     mask |= one;
   }
   return true;
-}
-
-DLDevice default_device() {
-  int device = 0;
-  if (!cuda::available() || !core::cuda_kernels_present() || !cuda::current_device(device).ok()) return {kDLCPU, 0};
-  return {kDLCUDA, device};
 }
 
 bool parse_device(PyObject* object, const char* operation, DLDevice& out) {
@@ -296,47 +303,47 @@ bool parse_device(PyObject* object, const char* operation, DLDevice& out) {
   if (id) plain = id.get();
   if (!parse_device_argument(plain, operation, parsed)) return false;
   out = parsed ? *parsed : default_device();
-  if (is_cuda(out) && (out.device_id >= cuda::device_count() || !core::cuda_kernels_present())) {
-    const std::string why = !cuda::available() ? cuda::unavailable_reason()
-                            : !core::cuda_kernels_present()
-                                ? "dlbridge was built without its CUDA kernels (DLBRIDGE_CUDA=ON builds them)"
-                                : "there are " + std::to_string(cuda::device_count()) + " CUDA devices";
-    raise(operation, ErrorCode::kMalformed, "device " + device_name(out) + " cannot be used: " + why +
-                                                ". Use device='cpu'");
-    return false;
-  }
-  if (is_cuda(out) || is_host(out)) return true;
-  raise(operation, ErrorCode::kMalformed, "device " + device_name(out) + " is neither the host nor CUDA");
-  return false;
+  const Status status = core::check_device(out);
+  if (!status.ok()) raise(operation, status.issue());
+  return status.ok();
 }
 
 bool parse_order(PyObject* object, const char* operation, char& out) {
-  const char* text = object != nullptr && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
   if (object == nullptr || object == Py_None) return true;
-  if (text != nullptr && text[0] != 0 && text[1] == 0 && std::string_view("CFKA").find(text[0]) != std::string_view::npos) {
-    out = text[0];
+  for (const char letter : {'C', 'F', 'K', 'A'}) {
+    const char upper[] = {letter, 0}, lower[] = {static_cast<char>(letter - 'A' + 'a'), 0};
+    if (!PyUnicode_Check(object) ||
+        (PyUnicode_CompareWithASCIIString(object, upper) != 0 && PyUnicode_CompareWithASCIIString(object, lower) != 0))
+      continue;
+    out = letter;
     return true;
   }
-  PyErr_Clear();
   PyErr_Format(PyExc_ValueError, "%s: order must be 'C', 'F', 'K' or 'A', got %R", operation, object);
   return false;
 }
 
-PyObject* element_to_python(const Tensor& t) {
-  core::ScalarValue value;
-  const auto bytes = static_cast<std::size_t>(t.itemsize());
-  if (is_cuda(t.dl.device)) {
-    Tensor host;
-    if (!succeeded("ndarray.item()", core::copy_to(t, {kDLCPU, 0}, host))) return nullptr;
-    std::memcpy(value.bytes, host.dl.data, bytes);
-  } else {
-    std::memcpy(value.bytes, t.dl.data, bytes);
+bool parse_casting(PyObject* object, const char* operation, core::Casting& out) {
+  if (object == nullptr) return true;
+  using core::Casting;
+  for (const Casting casting : {Casting::kNo, Casting::kEquiv, Casting::kSafe, Casting::kSameKind, Casting::kUnsafe}) {
+    if (!PyUnicode_Check(object) || PyUnicode_CompareWithASCIIString(object, core::name_of(casting).data()) != 0)
+      continue;
+    out = casting;
+    return true;
   }
-  const core::Scalar s = core::read_scalar(value.bytes, core::dtype_of(t));
+  PyErr_Format(PyExc_ValueError, "%s: casting must be 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got %R",
+               operation, object);
+  return false;
+}
+
+PyObject* element_to_python(const Tensor& t) {
+  core::Scalar s;
+  throw_if_bad(core::read_element(t, s), "ndarray.item()");
   switch (s.kind) {
     case core::ScalarKind::kBool: return PyBool_FromLong(s.i != 0);
     case core::ScalarKind::kInt:
-      return s.above_int64 ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(s.i)) : PyLong_FromLongLong(s.i);
+      return s.above_int64 ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(s.i))
+                           : PyLong_FromLongLong(s.i);
     case core::ScalarKind::kFloat: return PyFloat_FromDouble(s.re);
     default: return PyComplex_FromDoubles(s.re, s.im);
   }

@@ -3,122 +3,91 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/backend.h"
-#include "ndarray/core/move.h"
-#include "protocols/array_interface/array_interface.h"
+#include "frameworks/numpy.h"
+#include "ndarray/core/copy.h"
+#include "ndarray/core/fill.h"
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
 #include "python/src/bridge.h"
-#include "python/src/nd/array_type.h"
-#include "python/src/nd/keywords.h"
-#include "python/src/nd/runtime.h"
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+#include "python/src/nd/runtime/runtime.h"
 
 namespace dlbridge::py::nd {
 
-PyObject* make_data_attribute(PyObject* array) noexcept {
-  try {
-    const Tensor& t = tensor_of(array);
-    core::Storage* storage = core::storage_of(t);
-    const auto offset = t.dl.data == nullptr ? 0 : static_cast<char*>(t.dl.data) - static_cast<char*>(storage->data);
-    return make_memory_pointer(storage, offset);
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
-  }
+PyObject* make_data_attribute(PyObject* array) {
+  const Tensor& t = tensor_of(array);
+  core::Storage* storage = core::storage_of(t);
+  const auto offset = t.dl.data == nullptr ? 0 : static_cast<char*>(t.dl.data) - static_cast<char*>(storage->data);
+  return make_memory_pointer(storage, offset);
 }
 
 namespace {
 
-using Args = PyObject* const*;
-
-// ndarray(memptr=...): the memory must be large enough for the layout.
+// ndarray(memptr=...). strides in bytes; null: dense.
 Status wrap_memory(core::Storage* storage, void* pointer, DType dtype, const Shape& shape, const Shape* strides,
                    core::Order order, Tensor& out) {
   const Owner hold(storage, core::release_storage_owner);  // parse_memory_pointer gave a reference
-  std::int64_t size = 0, dense[kMaxDims];
-  DLBRIDGE_TRY(core::count_elements(shape.get(), core::itemsize(dtype), size));
-  std::int64_t next = 1;
-  for (int k = 0; k < shape.ndim; ++k) {
-    const int axis = order == core::Order::kC ? shape.ndim - 1 - k : k;
-    dense[axis] = strides == nullptr ? next : strides->dims[axis] / core::itemsize(dtype);
-    next *= std::max<std::int64_t>(shape.dims[axis], 1);
-  }
-  Tensor base;
-  base.set_dtype(dlbridge::info(dtype));
-  base.dl.data = pointer;
-  base.dl.device = storage->device;
-  DLBRIDGE_TRY(core::make_view(base, shape.get(), {dense, static_cast<std::size_t>(shape.ndim)}, 0, out));
-  const core::ByteRange range = core::byte_range(out);
-  const auto first = reinterpret_cast<std::uintptr_t>(storage->data);
-  if (size != 0 && (range.first < first || range.last > first + storage->bytes))
-    return malformed("memptr has " + std::to_string(first + storage->bytes - reinterpret_cast<std::uintptr_t>(pointer)) +
-                     " bytes, the array needs " + std::to_string(range.last - range.first) + ". Allocate more");
-  out.owner = core::share(storage);
-  if (is_cuda(storage->device)) out.ready = Ordering::on_stream_of(&storage->stream);
-  return {};
+  const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(pointer) -
+                                                reinterpret_cast<std::uintptr_t>(storage->data));
+  if (strides == nullptr) return core::make_dense_at(*storage, offset, dtype, shape.get(), order, out);
+  return core::make_strided(*storage, offset, dtype, shape.get(), strides->get(), out);
 }
 
 }  // namespace
 
-PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) noexcept {
-  try {
-    if (type != array_types.base && type != array_types.host && type != array_types.cuda)
-      return PyErr_Format(PyExc_TypeError, "%s: nd.ndarray cannot be subclassed and constructed; wrap an array instead",
-                          type->tp_name);
-    PyObject *shape_object, *dtype_object = Py_None, *memptr = Py_None, *strides_object = Py_None, *order_object = Py_None;
-    PyObject* device_object = Py_None;
-    static const char* names[] = {"shape", "dtype", "memptr", "strides", "order", "device", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO$O:ndarray", const_cast<char**>(names), &shape_object,
-                                     &dtype_object, &memptr, &strides_object, &order_object, &device_object))
-      return nullptr;
-    Shape shape, strides;
-    std::optional<DType> dtype;
-    char order = 'C';
-    DLDevice device;
-    if (!parse_shape(shape_object, "ndarray()", shape) || !parse_dtype(dtype_object, "ndarray()", dtype) ||
-        !parse_order(order_object, "ndarray()", order) || !parse_device(device_object, "ndarray()", device) ||
-        (strides_object != Py_None && !parse_shape(strides_object, "ndarray()", strides)))
-      return nullptr;
-    const DType kind = dtype.value_or(core::kDefaultFloat);
-    const core::Order layout = order == 'F' ? core::Order::kF : core::Order::kC;
-    NewArray out;
-    if (!out) return nullptr;
-    if (memptr == Py_None) {
-      if (strides_object != Py_None)
-        return PyErr_Format(PyExc_ValueError, "ndarray(): strides need memptr: a new array lies densely");
-      return finish("ndarray()", core::make_array(out.tensor(), kind, shape.get(), device, layout), out);
-    }
-    core::Storage* storage = nullptr;
-    void* pointer = nullptr;
-    if (!parse_memory_pointer(memptr, storage, pointer)) return nullptr;
-    const Shape* given = strides_object == Py_None ? nullptr : &strides;
-    return finish("ndarray()", wrap_memory(storage, pointer, kind, shape, given, layout, out.tensor()), out);
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
+PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  constexpr char kOperation[] = "ndarray()";
+  if (type != array_types.base && type != array_types.host && type != array_types.cuda)
+    throw_error(PyExc_TypeError, "%s: nd.ndarray cannot be subclassed and constructed; wrap an array instead",
+                type->tp_name);
+  PyObject *shape_object, *dtype_object = Py_None, *memptr = Py_None, *strides_object = Py_None;
+  PyObject *order_object = Py_None, *device_object = Py_None;
+  static const char* names[] = {"shape", "dtype", "memptr", "strides", "order", "device", nullptr};
+  checked(PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO$O:ndarray", const_cast<char**>(names), &shape_object,
+                                      &dtype_object, &memptr, &strides_object, &order_object, &device_object) != 0);
+  Shape shape, strides;
+  std::optional<DType> dtype;
+  char order = 'C';
+  DLDevice device;
+  checked(parse_shape(shape_object, kOperation, shape) && parse_dtype(dtype_object, kOperation, dtype) &&
+          parse_order(order_object, kOperation, order) && parse_device(device_object, kOperation, device) &&
+          (strides_object == Py_None || parse_shape(strides_object, kOperation, strides)));
+  const DType kind = dtype.value_or(core::kDefaultFloat);
+  const core::Order layout = order == 'F' ? core::Order::kF : core::Order::kC;
+  if (memptr == Py_None) {
+    if (strides_object != Py_None)
+      throw_error(PyExc_ValueError, "ndarray(): strides need memptr: a new array lies densely");
+    return make_result(kOperation,
+                       [&](Tensor& out) { return core::make_array(out, kind, shape.get(), device, layout); });
   }
+  core::Storage* storage = nullptr;
+  void* pointer = nullptr;
+  checked(parse_memory_pointer(memptr, storage, pointer));
+  const Shape* given = strides_object == Py_None ? nullptr : &strides;
+  return make_result(kOperation,
+                     [&](Tensor& out) { return wrap_memory(storage, pointer, kind, shape, given, layout, out); });
 }
 
 namespace {
 
-PyObject* empty(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
-  Arguments<4> a;
-  Shape shape;
-  std::optional<DType> dtype;
-  char order = 'C';
-  DLDevice device;
-  if (!a.parse("empty()", {"shape", "dtype", "order", "device"}, 1, 3, args, nargs, kwnames) ||
-      !parse_shape(a.values[0], "empty()", shape) || !parse_dtype(a[1], "empty()", dtype) ||
-      !parse_order(a[2], "empty()", order) || (a[3] != nullptr && !parse_device(a[3], "empty()", device)))
-    return nullptr;
-  if (a[3] == nullptr) device = default_device();
-  NewArray out;
-  if (!out) return nullptr;
-  return finish("empty()",
-                core::make_array(out.tensor(), dtype.value_or(core::kDefaultFloat), shape.get(), device,
-                                 order == 'F' ? core::Order::kF : core::Order::kC),
-                out);
+constexpr char kEmpty[] =
+    "empty($module, shape, dtype=None, order='C', *, device=None)\n--\n\nAn array with uninitialised elements.\n\n"
+    "shape: int or tuple. dtype: float64 where it is None. device: 'cpu', 'cuda', 'cuda:1', …; None: the current "
+    "CUDA\n"
+    "device, or the CPU where there is none. Raises MemoryError where there is no memory.";
+PyObject* empty(PyObject*, const Call& a) {
+  const Shape shape = a.shape(0);
+  const std::optional<DType> dtype = a.dtype(1);
+  const core::Order order = a.order(2, 'C') == 'F' ? core::Order::kF : core::Order::kC;
+  const std::optional<DLDevice> given = a.device(3);
+  const DLDevice device = given ? *given : default_device();
+  return make_result(a.operation(), [&](Tensor& out) {
+    return core::make_array(out, dtype.value_or(core::kDefaultFloat), shape.get(), device, order);
+  });
 }
 
-// --- from Python values -------------------------------------------------------------------------------------------------
+// --- from Python values ----------------------------------------------------------------------------------------------
 
 // A nested sequence, flattened.
 struct Nested {
@@ -138,9 +107,10 @@ bool is_sequence(PyObject* object) { return PyList_Check(object) || PyTuple_Chec
 bool collect(PyObject* object, int depth, Nested& out) {
   if (is_sequence(object)) {
     if (depth == kMaxDims) return ragged();
-    const Ref fast(PySequence_Fast(object, "a sequence"));
-    if (!fast) return false;
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+    // Elements have code of their own (item(), dtype), which may change a list.
+    const Ref items(PyRange_Check(object) ? Ref(PySequence_Tuple(object)) : fixed_items(object));
+    if (!items) return false;
+    const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
     if (depth == out.shape.ndim) {
       if (!out.leaves.empty()) return ragged();
       out.shape.dims[out.shape.ndim++] = n;
@@ -148,7 +118,7 @@ bool collect(PyObject* object, int depth, Nested& out) {
       return ragged();
     }
     for (Py_ssize_t k = 0; k < n; ++k)
-      if (!collect(PySequence_Fast_GET_ITEM(fast.get(), k), depth + 1, out)) return false;
+      if (!collect(PyTuple_GET_ITEM(items.get(), k), depth + 1, out)) return false;
     return true;
   }
   if (depth != out.shape.ndim) return ragged();
@@ -164,191 +134,199 @@ bool collect(PyObject* object, int depth, Nested& out) {
   return true;
 }
 
-// A sequence that holds arrays is stacked by Python code.
+// A sequence that holds arrays is stacked by Python code. The first element at the bottom says which it is.
 bool holds_array(PyObject* object) {
-  if (!is_sequence(object)) return !PyNumber_Check(object) || is_tensor(object) || PyObject_HasAttrString(object, "__dlpack__");
-  if (PyRange_Check(object) || PySequence_Size(object) == 0) return false;
-  const Ref first(PySequence_GetItem(object, 0));
-  return first && !PyUnicode_Check(first.get()) && !PyFloat_Check(first.get()) && !PyLong_Check(first.get()) &&
-         holds_array(first.get());
-}
-
-DType dtype_of_leaves(const std::vector<core::Scalar>& leaves) {
-  if (leaves.empty()) return core::kDefaultFloat;
-  bool any = false;
-  DType out = DType::kBool;
-  for (const core::Scalar& s : leaves) {
-    DType t = s.strong ? s.dtype : core::default_dtype(s.kind);
-    if (s.above_int64) t = DType::kUInt64;
-    out = any ? core::promote(out, t) : t;
-    any = true;
+  Ref at = Ref::borrow(object);
+  for (int depth = 0; depth < kMaxDims && is_sequence(at.get()); ++depth) {
+    if (PyRange_Check(at.get()) || PySequence_Fast_GET_SIZE(at.get()) == 0) return false;
+    at = Ref::borrow(PySequence_Fast_GET_ITEM(at.get(), 0));
   }
-  return out;
-}
-
-Status fill_leaves(const Nested& nested, DType dtype, Tensor& host) {
-  DLBRIDGE_TRY(core::make_array(host, dtype, nested.shape.get(), {kDLCPU, 0}));
-  auto* to = static_cast<unsigned char*>(host.dl.data);
-  const auto item = static_cast<std::size_t>(host.itemsize());
-  for (const core::Scalar& leaf : nested.leaves) {
-    core::ScalarValue value;
-    DLBRIDGE_TRY(core::write_scalar(leaf, dtype, value));
-    std::memcpy(to, value.bytes, item);
-    to += item;
-  }
-  return {};
+  PyObject* first = at.get();
+  if (is_sequence(first) || PyUnicode_Check(first) || PyFloat_Check(first) || PyLong_Check(first)) return false;
+  return !PyNumber_Check(first) || is_tensor(first) || PyObject_HasAttrString(first, "__dlpack__");
 }
 
 PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice device) {
   Nested nested;
   if (!collect(object, 0, nested)) return nullptr;
-  NewArray out;
-  if (!out) return nullptr;
-  Tensor host;
-  Status status = fill_leaves(nested, dtype.value_or(dtype_of_leaves(nested.leaves)), host);
-  if (status.ok() && is_host(device)) out.tensor() = std::move(host);
-  else if (status.ok()) status = core::copy_to(host, device, out.tensor());
-  return finish("nd.array()", status, out);
+  return make_result("nd.array()", [&](Tensor& out) -> Status {
+    Tensor host;
+    DLBRIDGE_TRY(core::make_from_scalars(host, nested.leaves, dtype, nested.shape.get()));
+    if (!is_host(device)) return core::copy_to(host, device, out);
+    out = std::move(host);
+    return {};
+  });
 }
 
 Ref adopt_any(PyObject* object) {
   if (is_array(object)) return Ref::borrow(object);
-  const Ref tensor(read_any(object));
-  return tensor ? Ref(adopt(as_tensor(tensor.get()))) : Ref();
+  return owned(adopt(as_tensor(owned(read_any(object, "nd.asarray()")).get())));
 }
 
 }  // namespace
 
-PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device, std::optional<bool> copy) {
+namespace {
+
+// Where asarray() and array() bring an array: inside `with nd.cuda.Device(i):` to that device, if it lies on another
+// GPU. Elsewhere it stays where it is.
+DLDevice home_of(DLDevice device) {
+  if (!is_cuda(device) || !inside_device_block()) return device;
+  const DLDevice current = default_device();
+  return is_cuda(current) && current.device_id != device.device_id ? current : device;
+}
+
+PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
+                  std::optional<bool> copy, DLDevice (*home)(DLDevice)) {
   if (PyFloat_CheckExact(object) || PyLong_Check(object) || PyComplex_CheckExact(object) || is_sequence(object)) {
     if (is_sequence(object) && holds_array(object))
-      return call_python("dlbridge.nd._creation", "_stack_sequence",
-                         Py_BuildValue("(ONN)", object, dtype ? make_dtype(to_dl(*dtype)) : Ref::borrow(Py_None).release(),
-                                       device ? make_device(*device) : Ref::borrow(Py_None).release()));
-    if (copy == std::optional(false)) {
-      raise("nd.asarray()", ErrorCode::kCopyRefused, "Python values have no memory to share, and copy=False forbids a copy");
-      return nullptr;
-    }
+      return call_python(
+          "dlbridge.nd._creation", "_stack_sequence",
+          Py_BuildValue("(ONN)", object, dtype ? make_dtype(to_dl(*dtype)) : Ref::borrow(Py_None).release(),
+                        device ? make_device(*device) : Ref::borrow(Py_None).release()));
+    if (copy == std::optional(false))
+      throw_issue("nd.asarray()", ErrorCode::kCopyRefused,
+                  "Python values have no memory to share, and copy=False forbids a copy");
     return from_values(object, dtype, device.value_or(default_device()));
   }
   core::Input scalar;
   if (!is_array(object)) {
     const Parsed parsed = parse_operand(object, scalar);  // NumPy's scalars have a buffer, too, but a byte-sized one
     if (parsed == Parsed::kYes) return from_values(object, dtype, device.value_or(default_device()));
-    PyErr_Clear();
+    if (parsed == Parsed::kError) {
+      if (!is_numpy_array(object)) return nullptr;
+      PyErr_Clear();
+    }
   }
   Ref array = adopt_any(object);
-  if (!array) return nullptr;
   const Tensor& t = tensor_of(array.get());
   const bool host_source = is_host(t.dl.device);
-  const DLDevice target = device.value_or(is_array(object) || !host_source ? t.dl.device : default_device());
+  const DLDevice target = device.value_or(is_array(object) || !host_source ? home(t.dl.device) : default_device());
   const bool moves = !same_device(target, t.dl.device) && !(is_host(target) && host_source);
   const bool casts = dtype && *dtype != core::dtype_of(t);
   if (!moves && !casts && copy != std::optional(true)) return array.release();
-  if (copy == std::optional(false)) {
-    raise("nd.asarray()", ErrorCode::kCopyRefused,
-          std::string(moves ? "another device" : "another dtype") + " needs a copy, and copy=False forbids one");
-    return nullptr;
-  }
-  NewArray out;
-  if (!out) return nullptr;
-  if (!moves)
-    return finish("nd.array()", core::copy_as(t, dtype.value_or(core::dtype_of(t)), core::CopyOrder::kKeep, out.tensor()), out);
-  Tensor moved;
-  Status status = core::copy_to(t, target, casts ? moved : out.tensor());
-  if (status.ok() && casts) status = core::copy_as(moved, *dtype, core::CopyOrder::kKeep, out.tensor());
-  return finish("nd.array()", status, out);
+  if (copy == std::optional(false))
+    throw_issue("nd.asarray()", ErrorCode::kCopyRefused,
+                std::string(moves ? "another device" : "another dtype") + " needs a copy, and copy=False forbids one");
+  return make_result("nd.array()", [&](Tensor& out) -> Status {
+    if (!moves) return core::copy_as(t, dtype.value_or(core::dtype_of(t)), core::CopyOrder::kKeep, out);
+    if (!casts) return core::copy_to(t, target, out);
+    Tensor moved;
+    DLBRIDGE_TRY(core::copy_to(t, target, moved));
+    return core::copy_as(moved, *dtype, core::CopyOrder::kKeep, out);
+  });
+}
+
+DLDevice stay(DLDevice device) { return device; }
+
+}  // namespace
+
+PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
+                   std::optional<bool> copy) {
+  return convert(object, dtype, device, copy, stay);
 }
 
 namespace {
 
+constexpr char kArrayName[] = "nd.array()";
+constexpr char kArray[] = "array($module, obj, dtype=None, copy=True, *, device=None)\n--\n\n"
+                          "An array of its own from numbers, nested sequences or any array of any framework.";
+constexpr char kAsarrayName[] = "nd.asarray()";
+constexpr char kAsarray[] = "asarray($module, obj, dtype=None, copy=None, *, device=None)\n--\n\n"
+                            "An array from anything; shares memory where dtype and device allow.";
 template <bool kCopies>
-PyObject* array(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
-  constexpr const char* kName = kCopies ? "nd.array()" : "nd.asarray()";
-  Arguments<4> a;
-  std::optional<DType> dtype;
-  DLDevice device{kDLCPU, 0};
-  bool copy = kCopies;
-  if (!a.parse(kName, {"obj", "dtype", "copy", "device"}, 1, 3, args, nargs, kwnames) ||
-      !parse_dtype(a[1], kName, dtype) || (a[2] != nullptr && !parse_flag(a[2], kCopies, copy)) ||
-      (a[3] != nullptr && !parse_device(a[3], kName, device)))
-    return nullptr;
+PyObject* array(PyObject*, const Call& a) {
+  const std::optional<DType> dtype = a.dtype(1);
   // array(copy=None) and asarray() copy where they must; array(copy=False), as asarray(copy=False), never.
-  std::optional<bool> policy;
-  if (a[2] != nullptr) policy = copy;
-  else if (kCopies && a.values[2] == nullptr) policy = true;
-  return to_array(a.values[0], dtype, a[3] != nullptr ? std::optional(device) : std::nullopt, policy);
+  std::optional<bool> copy;
+  if (a[2] != nullptr) copy = a.flag(2, kCopies);
+  else if (kCopies && a.given(2) == nullptr) copy = true;
+  return convert(a.given(0), dtype, a.device(3), copy, home_of);
 }
 
-PyObject* from_dlpack(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
-  Arguments<3> a;
-  DLDevice device{kDLCPU, 0};
-  bool copy = false;
-  if (!a.parse("nd.from_dlpack()", {"x", "device", "copy"}, 1, 1, args, nargs, kwnames) ||
-      (a[1] != nullptr && !parse_device(a[1], "nd.from_dlpack()", device)) || !parse_flag(a[2], false, copy))
-    return nullptr;
-  const Ref array = adopt_any(a.values[0]);  // also a capsule; where the object lies now
-  if (!array) return nullptr;
-  return to_array(array.get(), std::nullopt, a[1] != nullptr ? std::optional(device) : std::nullopt,
-                  a[2] != nullptr ? std::optional(copy) : std::nullopt);
+constexpr char kFromDlpackName[] = "nd.from_dlpack()";
+constexpr char kFromDlpack[] = "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\n"
+                               "An array that shares the memory of x, by whichever protocol it has; also a capsule.";
+PyObject* from_dlpack(PyObject*, const Call& a) {
+  const std::optional<DLDevice> device = a.device(1);
+  const std::optional<bool> copy = a[2] != nullptr ? std::optional(a.flag(2, false)) : std::nullopt;
+  return to_array(adopt_any(a.given(0)).get(), std::nullopt, device, copy);  // where the object lies now
 }
 
-PyObject* to_device(PyObject*, Args args, Py_ssize_t nargs, PyObject* kwnames) {
-  Arguments<3> a;
-  const Tensor* x = nullptr;
+constexpr char kToDevice[] =
+    "to_device($module, x, device, /, *, stream=None)\n--\n\nThe array itself, or a copy on another device.";
+PyObject* to_device(PyObject*, const Call& a) {
+  const Tensor& x = a.array(0);
   DLDevice device;
-  if (!a.parse("to_device()", {"x", "device", "stream"}, 2, 2, args, nargs, kwnames) ||
-      !need_array(a.values[0], "to_device()", x) || !parse_device(a.values[1], "to_device()", device))
-    return nullptr;
-  if (same_device(x->dl.device, device)) return Ref::borrow(a.values[0]).release();
-  NewArray out;
-  if (!out) return nullptr;
-  return finish("to_device()", core::copy_to(*x, device, out.tensor()), out);
+  checked(parse_device(a.given(1), a.operation(), device));
+  if (same_device(x.dl.device, device)) return Ref::borrow(a.given(0)).release();
+  return make_result(a.operation(), [&](Tensor& out) { return core::copy_to(x, device, out); });
 }
 
-// to_numpy(x): a NumPy array; of a host array it shares the memory.
-PyObject* to_numpy_array(PyObject*, PyObject* object) noexcept {
-  try {
-    const Tensor* x = nullptr;
-    if (!need_array(object, "asnumpy()", x)) return nullptr;
-    if (is_host(x->dl.device)) return array_interface::make_numpy(as_tensor(object));
-    NewArray out;
-    if (!out) return nullptr;
-    const Ref host(finish("asnumpy()", core::copy_to(*x, {kDLCPU, 0}, out.tensor()), out));
-    return host ? array_interface::make_numpy(as_tensor(host.get())) : nullptr;
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
-  }
+constexpr char kToNumpy[] = "to_numpy($module, x, /)\n--\n\nA NumPy array; shares the memory of a host array.";
+PyObject* to_numpy(PyObject*, PyObject* object) {
+  constexpr char kOperation[] = "asnumpy()";
+  const Tensor* x = nullptr;
+  checked(need_array(object, kOperation, x));
+  if (is_host(x->dl.device)) return frameworks::make_numpy(as_tensor(object), kOperation);
+  const Ref host = owned(make_result(kOperation, [&](Tensor& out) { return core::copy_to(*x, {kDLCPU, 0}, out); }));
+  return frameworks::make_numpy(as_tensor(host.get()), kOperation);
 }
 
-PyObject* get_default_device(PyObject*, PyObject*) noexcept { return make_device(default_device()); }
+constexpr char kDefaultDevice[] = "default_device($module)\n--\n\nWhere new arrays are made.";
+PyObject* get_default_device(PyObject*) { return make_device(default_device()); }
 
-#define DLBRIDGE_ND_FUNCTION(function) as_c_function(guarded<function>), METH_FASTCALL | METH_KEYWORDS
+// --- fills -----------------------------------------------------------------------------------------------------------
+
+constexpr char kRangeFill[] =
+    "range_fill($module, out, start, step, stop=None)\n--\n\n"
+    "Fills a dense array with start + i * step; the last element is stop where that is given.";
+PyObject* range_fill(PyObject*, const Call& a) {
+  const Tensor& out = a.array(0);
+  const core::Input start = a.operand(1), step = a.operand(2);
+  const core::Input stop = a[3] != nullptr ? a.operand(3) : core::Input();
+  throw_if_bad(core::fill_range(out, start.scalar, step.scalar, a[3] != nullptr ? &stop.scalar : nullptr),
+               a.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kRandomFill[] =
+    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0)\n--\n\n"
+    "Fills a dense array with Philox numbers; returns the counters used.";
+PyObject* random_fill(PyObject*, const Call& v) {
+  constexpr const char* kNames[] = {"uniform", "normal", "integer", "exponential"};
+  const Tensor& out = v.array(0);
+  core::RandomArgs random{};
+  int kind = 0;
+  while (kind < 4 && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
+  if (kind == 4) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
+  random.distribution = static_cast<core::Distribution>(kind);
+  random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
+  random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
+  random.a = v.number(4, 0.0);
+  random.b = v.number(5, 1.0);
+  random.int_low = v[6] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[6]));
+  random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
+  checked(PyErr_Occurred() == nullptr);
+  std::uint64_t used = 0;
+  throw_if_bad(core::fill_random(out, random, used), v.operation());
+  return PyLong_FromUnsignedLongLong(used);
+}
 
 PyMethodDef functions[] = {
-    {"empty", DLBRIDGE_ND_FUNCTION(empty),
-     "empty($module, shape, dtype=None, order='C', *, device=None)\n--\n\nAn array with uninitialised elements.\n\n"
-     "shape: int or tuple. dtype: float64 where it is None. device: 'cpu', 'cuda', 'cuda:1', …; None: the current CUDA\n"
-     "device, or the CPU where there is none. Raises MemoryError where there is no memory."},
-    {"array", DLBRIDGE_ND_FUNCTION(array<true>),
-     "array($module, obj, dtype=None, copy=True, *, device=None)\n--\n\nAn array of its own from numbers, nested sequences "
-     "or any array of any framework."},
-    {"asarray", DLBRIDGE_ND_FUNCTION(array<false>),
-     "asarray($module, obj, dtype=None, copy=None, *, device=None)\n--\n\nAn array from anything; shares memory where dtype "
-     "and device allow."},
-    {"from_dlpack", DLBRIDGE_ND_FUNCTION(from_dlpack),
-     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\nAn array that shares the memory of x, by whichever protocol "
-     "it has; also a capsule."},
-    {"to_device", DLBRIDGE_ND_FUNCTION(to_device),
-     "to_device($module, x, device, /, *, stream=None)\n--\n\nThe array itself, or a copy on another device."},
-    {"to_numpy", to_numpy_array, METH_O, "to_numpy($module, x, /)\n--\n\nA NumPy array; shares the memory of a host array."},
-    {"default_device", get_default_device, METH_NOARGS, "default_device($module)\n--\n\nWhere new arrays are made."},
+    method<kEmpty, empty>(),
+    method<kArray, array<true>, kArrayName>(),
+    method<kAsarray, array<false>, kAsarrayName>(),
+    method<kFromDlpack, from_dlpack, kFromDlpackName>(),
+    method<kToDevice, to_device>(),
+    method<kToNumpy, to_numpy>(),
+    method<kDefaultDevice, get_default_device>(),
+    method<kRangeFill, range_fill>(),
+    method<kRandomFill, random_fill>(),
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
-bool init_creation(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+void init_creation(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace dlbridge::py::nd

@@ -1,6 +1,7 @@
-// The number protocol and comparisons of nd.ndarray.
-#include "python/src/nd/array_type.h"
-#include "python/src/nd/ufunc.h"
+// The number protocol and comparisons of nd.ndarray, and nd.matmul.
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+#include "python/src/nd/ufuncs.h"
 
 #include "ndarray/core/linear.h"
 
@@ -11,65 +12,68 @@ namespace {
 using core::Op;
 
 template <Op kOp>
-PyObject* binary(PyObject* a, PyObject* b) noexcept {
+PyObject* binary(PyObject* a, PyObject* b) {
   return call_operator(kOp, a, b);
 }
 template <Op kOp>
-PyObject* in_place(PyObject* a, PyObject* b) noexcept {
+PyObject* in_place(PyObject* a, PyObject* b) {
   return call_operator(kOp, a, b, a);
 }
 template <Op kOp>
-PyObject* unary(PyObject* a) noexcept {
+PyObject* unary(PyObject* a) {
   return call_operator(kOp, a);
 }
 
-bool refuse_modulus(PyObject* modulus) {
-  if (modulus == Py_None) return false;
-  PyErr_SetString(PyExc_TypeError, "pow() of arrays takes no modulus. Use (a ** b) % m");
-  return true;
+void refuse_modulus(PyObject* modulus) {
+  if (modulus != Py_None) throw_error(PyExc_TypeError, "pow() of arrays takes no modulus. Use (a ** b) % m");
 }
-PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
-  return refuse_modulus(modulus) ? nullptr : call_operator(Op::kPower, a, b);
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  refuse_modulus(modulus);
+  return call_operator(Op::kPower, a, b);
 }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
-  return refuse_modulus(modulus) ? nullptr : call_operator(Op::kPower, a, b, a);
-}
-
-PyObject* divmod(PyObject* a, PyObject* b) noexcept {
-  const Ref quotient(call_operator(Op::kFloorDivide, a, b));
-  if (!quotient || quotient.get() == Py_NotImplemented) return Ref::borrow(quotient.get()).release();
-  const Ref rest(call_operator(Op::kRemainder, a, b));
-  return rest ? PyTuple_Pack(2, quotient.get(), rest.get()) : nullptr;
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  refuse_modulus(modulus);
+  return call_operator(Op::kPower, a, b, a);
 }
 
-PyObject* matrix_multiply(PyObject* a, PyObject* b) noexcept {
-  try {
-    core::Input left, right;
-    const Parsed parsed_left = parse_operand(a, left);
-    const Parsed parsed_right = parsed_left == Parsed::kYes ? parse_operand(b, right) : parsed_left;
-    if (parsed_right == Parsed::kError) return nullptr;
-    if (parsed_right == Parsed::kNo) Py_RETURN_NOTIMPLEMENTED;
-    if (left.array == nullptr || right.array == nullptr) {
-      raise("matmul", ErrorCode::kMalformed, "both operands must be arrays of at least one axis. Use * for scalars");
-      return nullptr;
-    }
-    NewArray result;
-    if (!result) return nullptr;
-    return finish("matmul", core::matmul(*left.array, *right.array, result.tensor()), result);
-  } catch (...) {
-    raise_current_exception();
-    return nullptr;
-  }
+PyObject* divmod(PyObject* a, PyObject* b) {
+  Ref quotient = owned(call_operator(Op::kFloorDivide, a, b));
+  if (quotient.get() == Py_NotImplemented) return quotient.release();
+  const Ref rest = owned(call_operator(Op::kRemainder, a, b));
+  return PyTuple_Pack(2, quotient.get(), rest.get());
 }
 
-PyObject* in_place_matrix_multiply(PyObject* a, PyObject* b) noexcept {
-  const Ref product(matrix_multiply(a, b));
-  if (!product || product.get() == Py_NotImplemented) return Ref::borrow(product.get()).release();
-  const Status status = core::assign(tensor_of(a), core::Input{&tensor_of(product.get()), {}}, "matmul");
-  return succeeded("matmul", status) ? Ref::borrow(a).release() : nullptr;
+PyObject* matrix_multiply(PyObject* a, PyObject* b) {
+  core::Input left, right;
+  const Parsed parsed_left = parse_operand(a, left);
+  const Parsed parsed_right = parsed_left == Parsed::kYes ? parse_operand(b, right) : parsed_left;
+  checked(parsed_right != Parsed::kError);
+  if (parsed_right == Parsed::kNo) Py_RETURN_NOTIMPLEMENTED;
+  if (left.array == nullptr || right.array == nullptr)
+    throw_issue("matmul", ErrorCode::kMalformed,
+                "both operands must be arrays of at least one axis. Use * for scalars");
+  return make_result("matmul", [&](Tensor& out) { return core::matmul(*left.array, *right.array, out); });
 }
 
-PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
+PyObject* in_place_matrix_multiply(PyObject* a, PyObject* b) {
+  Ref product = owned(matrix_multiply(a, b));
+  if (product.get() == Py_NotImplemented) return product.release();
+  throw_if_bad(core::store(tensor_of(product.get()), tensor_of(a), "matmul"), "matmul");
+  return Ref::borrow(a).release();
+}
+
+// NumPy compares every element with what is no number, None for one: none of them equals it.
+PyObject* compare_with_no_number(PyObject* a, bool answer) {
+  const Tensor& t = tensor_of(a);
+  return make_result("equal", [&](Tensor& out) -> Status {
+    DLBRIDGE_TRY(core::make_array(out, DType::kBool, core::shape_of(t), t.dl.device));
+    return core::assign(out, core::Input{nullptr, core::Scalar::of_bool(answer)}, "equal");
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  if ((op == Py_EQ || op == Py_NE) && (b == Py_None || PyUnicode_Check(b) || PyBytes_Check(b)))
+    return compare_with_no_number(a, op == Py_NE);
   switch (op) {
     case Py_LT: return call_operator(Op::kLess, a, b);
     case Py_LE: return call_operator(Op::kLessEqual, a, b);
@@ -82,83 +86,95 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
 
 // --- to Python scalars ----------------------------------------------------------------------------------------------
 
-PyObject* single_element(PyObject* self, const char* operation) noexcept {
+PyObject* single_element(PyObject* self, const char* operation) {
   const Tensor& t = tensor_of(self);
   if (t.size == 1) return element_to_python(t);
-  raise(operation, ErrorCode::kWrongType, "only arrays of one element can be converted to a Python scalar, this one has " +
-                                              std::to_string(t.size) + ". Use any() or all() for truth, item(i) for one");
-  return nullptr;
+  throw_issue(operation, ErrorCode::kWrongType,
+              "only arrays of one element can be converted to a Python scalar, this one has " + std::to_string(t.size) +
+                  ". Use any() or all() for truth, item(i) for one");
 }
 
-int truth(PyObject* self) noexcept {
-  if (tensor_of(self).size == 1) {
-    const Ref value(element_to_python(tensor_of(self)));
-    return value ? PyObject_IsTrue(value.get()) : -1;
-  }
-  raise("bool()", ErrorCode::kMalformed, "the truth of an array with " + std::to_string(tensor_of(self).size) +
-                                             " elements is ambiguous. Use a.any() or a.all()");
-  return -1;
-}
-
-PyObject* to_int(PyObject* self) noexcept {
-  const Ref value(single_element(self, "int()"));
-  return value ? PyNumber_Long(value.get()) : nullptr;
-}
-PyObject* to_float(PyObject* self) noexcept {
-  const Ref value(single_element(self, "float()"));
-  return value ? PyNumber_Float(value.get()) : nullptr;
-}
-PyObject* to_index(PyObject* self) noexcept {
+int truth(PyObject* self) {
   const Tensor& t = tensor_of(self);
-  if (!core::is_integer(core::dtype_of(t)) || t.dl.ndim != 0) {
-    raise("operator.index()", ErrorCode::kWrongType,
-          "only integer arrays of no axes can be an index, this one is " + core::describe(t));
-    return nullptr;
-  }
+  if (t.size == 1) return PyObject_IsTrue(owned(element_to_python(t)).get());
+  throw_issue(
+      "bool()", ErrorCode::kMalformed,
+      "the truth of an array with " + std::to_string(t.size) + " elements is ambiguous. Use a.any() or a.all()");
+}
+
+PyObject* to_int(PyObject* self) { return PyNumber_Long(owned(single_element(self, "int()")).get()); }
+PyObject* to_float(PyObject* self) { return PyNumber_Float(owned(single_element(self, "float()")).get()); }
+PyObject* to_index(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  if (!core::is_integer(core::dtype_of(t)) || t.dl.ndim != 0)
+    throw_issue("operator.index()", ErrorCode::kWrongType,
+                "only integer arrays of no axes can be an index, this one is " + core::describe(t));
   return element_to_python(t);
 }
 
+// --- nd.matmul -------------------------------------------------------------------------------------------------------
+
+constexpr char kMatmul[] = "matmul($module, x1, x2, out=None)\n--\n\nThe matrix product x1 @ x2.";
+PyObject* matmul(PyObject*, const Call& a) {
+  const Tensor& x = a.array(0);
+  const Tensor& y = a.array(1);
+  const Tensor* target = a.optional_array(2);
+  if (target == nullptr) return make_result(a.operation(), [&](Tensor& out) { return core::matmul(x, y, out); });
+  Tensor product;
+  throw_if_bad(core::matmul(x, y, product), a.operation());
+  throw_if_bad(core::store(product, *target, "matmul"), a.operation());
+  return Ref::borrow(a[2]).release();
+}
+
+PyMethodDef functions[] = {
+    method<kMatmul, matmul>(),
+    {nullptr, nullptr, 0, nullptr},
+};
+
 }  // namespace
 
-PyType_Slot number_slots[] = {
-    {Py_nb_add, slot_pointer(binary<Op::kAdd>)},
-    {Py_nb_subtract, slot_pointer(binary<Op::kSubtract>)},
-    {Py_nb_multiply, slot_pointer(binary<Op::kMultiply>)},
-    {Py_nb_true_divide, slot_pointer(binary<Op::kDivide>)},
-    {Py_nb_floor_divide, slot_pointer(binary<Op::kFloorDivide>)},
-    {Py_nb_remainder, slot_pointer(binary<Op::kRemainder>)},
-    {Py_nb_divmod, slot_pointer(divmod)},
-    {Py_nb_power, slot_pointer(power)},
-    {Py_nb_lshift, slot_pointer(binary<Op::kLeftShift>)},
-    {Py_nb_rshift, slot_pointer(binary<Op::kRightShift>)},
-    {Py_nb_and, slot_pointer(binary<Op::kBitwiseAnd>)},
-    {Py_nb_or, slot_pointer(binary<Op::kBitwiseOr>)},
-    {Py_nb_xor, slot_pointer(binary<Op::kBitwiseXor>)},
-    {Py_nb_matrix_multiply, slot_pointer(matrix_multiply)},
-    {Py_nb_inplace_add, slot_pointer(in_place<Op::kAdd>)},
-    {Py_nb_inplace_subtract, slot_pointer(in_place<Op::kSubtract>)},
-    {Py_nb_inplace_multiply, slot_pointer(in_place<Op::kMultiply>)},
-    {Py_nb_inplace_true_divide, slot_pointer(in_place<Op::kDivide>)},
-    {Py_nb_inplace_floor_divide, slot_pointer(in_place<Op::kFloorDivide>)},
-    {Py_nb_inplace_remainder, slot_pointer(in_place<Op::kRemainder>)},
-    {Py_nb_inplace_power, slot_pointer(in_place_power)},
-    {Py_nb_inplace_lshift, slot_pointer(in_place<Op::kLeftShift>)},
-    {Py_nb_inplace_rshift, slot_pointer(in_place<Op::kRightShift>)},
-    {Py_nb_inplace_and, slot_pointer(in_place<Op::kBitwiseAnd>)},
-    {Py_nb_inplace_or, slot_pointer(in_place<Op::kBitwiseOr>)},
-    {Py_nb_inplace_xor, slot_pointer(in_place<Op::kBitwiseXor>)},
-    {Py_nb_inplace_matrix_multiply, slot_pointer(in_place_matrix_multiply)},
-    {Py_nb_negative, slot_pointer(unary<Op::kNegative>)},
-    {Py_nb_positive, slot_pointer(unary<Op::kPositive>)},
-    {Py_nb_absolute, slot_pointer(unary<Op::kAbsolute>)},
-    {Py_nb_invert, slot_pointer(unary<Op::kInvert>)},
-    {Py_nb_bool, slot_pointer(truth)},
-    {Py_nb_int, slot_pointer(to_int)},
-    {Py_nb_float, slot_pointer(to_float)},
-    {Py_nb_index, slot_pointer(to_index)},
-    {Py_tp_richcompare, slot_pointer(compare)},
-    {Py_tp_hash, slot_pointer(PyObject_HashNotImplemented)},
-    {0, nullptr},
-};
+std::vector<PyType_Slot> number_slots() {
+  return {
+      slot<binary<Op::kAdd>>(Py_nb_add),
+      slot<binary<Op::kSubtract>>(Py_nb_subtract),
+      slot<binary<Op::kMultiply>>(Py_nb_multiply),
+      slot<binary<Op::kDivide>>(Py_nb_true_divide),
+      slot<binary<Op::kFloorDivide>>(Py_nb_floor_divide),
+      slot<binary<Op::kRemainder>>(Py_nb_remainder),
+      slot<divmod>(Py_nb_divmod),
+      slot<power>(Py_nb_power),
+      slot<binary<Op::kLeftShift>>(Py_nb_lshift),
+      slot<binary<Op::kRightShift>>(Py_nb_rshift),
+      slot<binary<Op::kBitwiseAnd>>(Py_nb_and),
+      slot<binary<Op::kBitwiseOr>>(Py_nb_or),
+      slot<binary<Op::kBitwiseXor>>(Py_nb_xor),
+      slot<matrix_multiply>(Py_nb_matrix_multiply),
+      slot<in_place<Op::kAdd>>(Py_nb_inplace_add),
+      slot<in_place<Op::kSubtract>>(Py_nb_inplace_subtract),
+      slot<in_place<Op::kMultiply>>(Py_nb_inplace_multiply),
+      slot<in_place<Op::kDivide>>(Py_nb_inplace_true_divide),
+      slot<in_place<Op::kFloorDivide>>(Py_nb_inplace_floor_divide),
+      slot<in_place<Op::kRemainder>>(Py_nb_inplace_remainder),
+      slot<in_place_power>(Py_nb_inplace_power),
+      slot<in_place<Op::kLeftShift>>(Py_nb_inplace_lshift),
+      slot<in_place<Op::kRightShift>>(Py_nb_inplace_rshift),
+      slot<in_place<Op::kBitwiseAnd>>(Py_nb_inplace_and),
+      slot<in_place<Op::kBitwiseOr>>(Py_nb_inplace_or),
+      slot<in_place<Op::kBitwiseXor>>(Py_nb_inplace_xor),
+      slot<in_place_matrix_multiply>(Py_nb_inplace_matrix_multiply),
+      slot<unary<Op::kNegative>>(Py_nb_negative),
+      slot<unary<Op::kPositive>>(Py_nb_positive),
+      slot<unary<Op::kAbsolute>>(Py_nb_absolute),
+      slot<unary<Op::kInvert>>(Py_nb_invert),
+      slot<truth>(Py_nb_bool),
+      slot<to_int>(Py_nb_int),
+      slot<to_float>(Py_nb_float),
+      slot<to_index>(Py_nb_index),
+      slot<compare>(Py_tp_richcompare),
+      slot<PyObject_HashNotImplemented>(Py_tp_hash),
+  };
+}
+
+void init_matmul(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace dlbridge::py::nd

@@ -40,7 +40,10 @@ inline std::string capability_row(const CapabilityRow& row) {
   out += (row.dtypes.empty() ? shortened(dtypes_text(c.dtypes), " or ", " ") : row.dtypes) + " | " +
          shortened(devices_text(c.devices), " or ", " ") + " | " + (row.rank.empty() ? rank : row.rank) + " | " +
          std::string(stride_rule_text(c.strides)) + " | " +
-         (c.alignment != 0 ? std::to_string(c.alignment) : c.misaligned ? "any" : "element") + " | ";
+         (c.alignment != 0 ? std::to_string(c.alignment)
+          : c.misaligned   ? "any"
+                           : "element") +
+         " | ";
   out += c.result == result_kind::copy ? "copied" : c.read_only ? "kept" : "refused";
   out += c.overlap ? ", broadcasts kept | " : " | ";
   return out + (c.consumes_on_error ? "consumes |" : "leaves it |");
@@ -57,8 +60,8 @@ inline void expect_documented(const std::vector<CapabilityRow>& rows) {
       std::printf("%s\n", text.c_str());
       continue;
     }
-    EXPECT_NE(page.str().find(text + "\n"), std::string::npos)
-        << "docs/converters.md has no row\n" << text << "\nrun tools/write_capability_table.py";
+    EXPECT_NE(page.str().find(text + "\n"), std::string::npos) << "docs/converters.md has no row\n"
+                                                               << text << "\nrun tools/write_capability_table.py";
   }
 }
 

@@ -9,12 +9,12 @@
 #error "this test is for a standard library with std::mdspan"
 #endif
 
-#define CHECK(...)                                                            \
-  do {                                                                        \
-    if (!(__VA_ARGS__)) {                                                     \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__);  \
-      std::exit(1);                                                           \
-    }                                                                         \
+#define CHECK(...)                                                           \
+  do {                                                                       \
+    if (!(__VA_ARGS__)) {                                                    \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
+      std::exit(1);                                                          \
+    }                                                                        \
   } while (false)
 
 using namespace dlbridge;
@@ -63,7 +63,10 @@ int main() {
   refuses<Span2<float, std::layout_right>>(device, ErrorCode::kRefused, "cuda:0");
   test::VersionedProducer empty({0, 3});
   empty.managed.dl_tensor.data = nullptr;
-  CHECK(to<Span2<float, std::layout_right>>(Tensor::take(&empty.managed))->empty());
+  {
+    const auto nothing = to<Span2<float, std::layout_right>>(Tensor::take(&empty.managed));
+    CHECK(nothing->empty());
+  }
   CHECK(empty.deleted == 1);
   std::puts("std::mdspan: all good");
 }

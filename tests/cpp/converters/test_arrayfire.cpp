@@ -48,7 +48,8 @@ TEST(ArrayFire, ATensorIsCopiedInColumnMajorOrder) {
   expect_error(ErrorCode::kCopyRefused, {"to<af::array>", "Fortran-contiguous"}, [&] { return to<af::array>(t), 0; });
   const af::array a = to<af::array>(t, {.copy = copy::if_needed});
   EXPECT_EQ(static_cast<float*>(fake_af::as_data(a.get())->memory)[1], 3);
-  EXPECT_EQ((from(a).view<const float, 2>()(1, 2)), 5);
+  const Tensor seen = from(a);
+  EXPECT_EQ((seen.view<const float, 2>()(1, 2)), 5);
 }
 
 TEST(ArrayFire, FailuresLeakNothing) {

@@ -90,9 +90,8 @@ TEST(ArrowCpp, Fault25ArrowConsumesWhereItFails) {
   // Past the validator, as a newer Arrow that takes less would have it.
   VersionedProducer q({2}, {kDLBfloat, 16, 1});
   Tensor t = Tensor::take(&q.managed);
-  expect_error(ErrorCode::kRefused, {"Arrow's import failed", "consumes"}, [&] {
-    return converter<ArrowTensor>::to(std::move(t), {}), 0;
-  });
+  expect_error(ErrorCode::kRefused, {"Arrow's import failed", "consumes"},
+               [&] { return converter<ArrowTensor>::to(std::move(t), {}), 0; });
   EXPECT_EQ(q.deleted, 1);
   t = Tensor();
   EXPECT_EQ(q.deleted, 1);

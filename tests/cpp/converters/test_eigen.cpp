@@ -17,11 +17,11 @@ using test::expect_error;
 using test::VersionedProducer;
 
 using RowMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Types = testing::Types<EigenMap<float>, EigenMap<const double>, EigenVectorMap<float>, Eigen::Map<RowMatrix>,
-                             Eigen::Map<Eigen::MatrixXf>, Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>,
-                             Eigen::MatrixXf, Eigen::ArrayXXd, Eigen::VectorXi,
-                             Eigen::TensorMap<Eigen::Tensor<float, 3, Eigen::RowMajor>>,
-                             Eigen::TensorMap<const Eigen::Tensor<float, 3>>, Eigen::Tensor<double, 2>>;
+using Types =
+    testing::Types<EigenMap<float>, EigenMap<const double>, EigenVectorMap<float>, Eigen::Map<RowMatrix>,
+                   Eigen::Map<Eigen::MatrixXf>, Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>, Eigen::MatrixXf,
+                   Eigen::ArrayXXd, Eigen::VectorXi, Eigen::TensorMap<Eigen::Tensor<float, 3, Eigen::RowMajor>>,
+                   Eigen::TensorMap<const Eigen::Tensor<float, 3>>, Eigen::Tensor<double, 2>>;
 template <class X>
 class EigenConformance : public testing::Test {};
 TYPED_TEST_SUITE(EigenConformance, Types);

@@ -28,9 +28,7 @@ using Types = testing::Types<KokkosView<float, 2>, KokkosView<const double, 3>,
 template <class X>
 class KokkosConformance : public testing::Test {};
 TYPED_TEST_SUITE(KokkosConformance, Types);
-TYPED_TEST(KokkosConformance, BadInput) {
-  test::check_conformance<TypeParam>();
-}
+TYPED_TEST(KokkosConformance, BadInput) { test::check_conformance<TypeParam>(); }
 
 TEST(Kokkos, AViewSharesTheTensorsMemory) {
   VersionedProducer p({2, 3});

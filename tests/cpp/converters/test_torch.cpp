@@ -72,9 +72,8 @@ TEST(Torch, EveryDtypeGoesBothWays) {
     EXPECT_EQ(t.itemsize(), x.element_size());
     EXPECT_EQ(to<at::Tensor>(std::move(t)).scalar_type(), row.torch);
   }
-  expect_error(ErrorCode::kRefused, {"from<at::Tensor>", "QInt8", "int_repr"}, [] {
-    return from(at::quantize_per_tensor(at::ones({2}), 0.1, 0, at::kQInt8)), 0;
-  });
+  expect_error(ErrorCode::kRefused, {"from<at::Tensor>", "QInt8", "int_repr"},
+               [] { return from(at::quantize_per_tensor(at::ones({2}), 0.1, 0, at::kQInt8)), 0; });
 }
 
 // Torch's own DLPack export says nothing about these; reading their memory would be wrong.

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd::testing {
 

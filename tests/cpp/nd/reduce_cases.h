@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 #include "tests/cpp/nd/values.h"
 
 namespace dlbridge::nd::testing_cases {
@@ -78,13 +78,13 @@ struct Dim {
 // Innermost first, extents of 1 dropped, neighbours merged that both operands walk as one.
 inline std::vector<Dim> merged(std::vector<Dim> dims) {
   std::erase_if(dims, [](const Dim& d) { return d.n == 1; });
-  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return std::abs(a.in) < std::abs(b.in); });
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const Dim& a, const Dim& b) { return std::abs(a.in) < std::abs(b.in); });
   std::vector<Dim> result;
   for (const Dim& d : dims) {
     if (!result.empty() && d.in == result.back().in * result.back().n && d.out == result.back().out * result.back().n)
       result.back().n *= d.n;
-    else
-      result.push_back(d);
+    else result.push_back(d);
   }
   return result;
 }
@@ -154,7 +154,8 @@ inline DType default_out(ReduceOp op, DType in) {
 }
 
 // Small values that every dtype holds exactly (quarters for floats), with ties and zeros; NaN and infinities on demand.
-inline std::vector<unsigned char> random_buffer(DType dtype, std::int64_t n, std::uint32_t seed, bool specials = false) {
+inline std::vector<unsigned char> random_buffer(DType dtype, std::int64_t n, std::uint32_t seed,
+                                                bool specials = false) {
   const std::size_t itemsize = info(dtype).itemsize;
   std::vector<unsigned char> bytes(static_cast<std::size_t>(n) * itemsize);
   std::mt19937 random(seed);
@@ -184,9 +185,7 @@ struct Oracle {
   ReduceOp op;
   double correction;
 
-  static bool greater(Value a, Value b) {
-    return a.real() > b.real() || (a.real() == b.real() && a.imag() > b.imag());
-  }
+  static bool greater(Value a, Value b) { return a.real() > b.real() || (a.real() == b.real() && a.imag() > b.imag()); }
   Value operator()(const std::vector<Value>& x) const {
     const double n = static_cast<double>(x.size());
     Value sum = 0, product = 1;
@@ -240,7 +239,8 @@ inline std::vector<Value> expected(ReduceOp op, DType in, const unsigned char* b
   const detail::Oracle oracle{op, correction};
   const std::size_t ndim = view.shape.size();
   Dims kept, inner;
-  for (std::size_t d = 0; d < ndim; ++d) ((reduced >> d & 1) != 0 ? inner : kept).push_back(static_cast<std::int64_t>(d));
+  for (std::size_t d = 0; d < ndim; ++d)
+    ((reduced >> d & 1) != 0 ? inner : kept).push_back(static_cast<std::int64_t>(d));
   const auto next = [&](Dims& index, const Dims& axes) {
     for (std::size_t k = axes.size(); k-- > 0;) {
       const auto d = static_cast<std::size_t>(axes[k]);

@@ -81,10 +81,8 @@ void expect_accumulates(std::mt19937& random) {
       T a, b;
       std::memcpy(&a, expected.data() + p.base, sizeof a);
       std::memcpy(&b, values.data() + p.value, sizeof b);
-      if constexpr (std::is_same_v<T, bool>)
-        a = a || b;
-      else
-        a = cast<T>(static_cast<arith_t<T>>(load(&a) + load(&b)));
+      if constexpr (std::is_same_v<T, bool>) a = a || b;
+      else a = cast<T>(static_cast<arith_t<T>>(load(&a) + load(&b)));
       std::memcpy(expected.data() + p.base, &a, sizeof a);
     }
     ASSERT_EQ(host_kernels::scatter(bind(c, values, base)), 0);

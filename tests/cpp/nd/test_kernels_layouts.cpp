@@ -35,28 +35,17 @@ TEST(Elementwise, EveryPairHasAKernelThatReadsEveryLayoutAlike) {
                     Value(static_cast<double>(random() % 9) - 2, static_cast<double>(random() % 5) / 2));
         std::int64_t strides[3] = {1, 9, 63};
         switch (k == 0 ? 0 : (turn + k) % 7) {
-          case 1:
-            strides[0] = 2, strides[1] = 18, strides[2] = 126;
-            break;
-          case 2:
-            strides[0] = -1, base += 8 * bytes;
-            break;
-          case 3:
-            strides[0] = 35, strides[1] = 5, strides[2] = 1;
-            break;
-          case 4:
-            strides[1] = strides[2] = 0;
-            break;
-          case 5:
-            strides[0] = 0;
-            break;
+          case 1: strides[0] = 2, strides[1] = 18, strides[2] = 126; break;
+          case 2: strides[0] = -1, base += 8 * bytes; break;
+          case 3: strides[0] = 35, strides[1] = 5, strides[2] = 1; break;
+          case 4: strides[1] = strides[2] = 0; break;
+          case 5: strides[0] = 0; break;
           case 6:
             args.scalar_mask = static_cast<std::uint8_t>(args.scalar_mask | 1 << k);
             std::memcpy(args.scalars[k].bytes, base, static_cast<std::size_t>(bytes));
             strides[0] = strides[1] = strides[2] = 0;
             break;
-          default:
-            break;
+          default: break;
         }
         args.data[k] = base;
         for (int d = 0; d < 3; ++d) args.strides[k][d] = strides[d] * bytes;
@@ -125,15 +114,12 @@ TEST(Elementwise, CastsEveryPair) {
         ASSERT_EQ(host_kernels::elementwise(args), 0);
         const double x = from == DType::kBool ? v != 0 : v;
         Value want = x;
-        if (to == DType::kBool)
-          want = x != 0 || contains(kComplexSet, from);
+        if (to == DType::kBool) want = x != 0 || contains(kComplexSet, from);
         else if (contains(kUnsignedSet, to) && x < 0)  // modulo 2^bits
           want = itemsize(to) == 8 ? static_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(x)))
                                    : std::trunc(x) + std::ldexp(1.0, static_cast<int>(itemsize(to)) * 8);
-        else if (contains(kIntSet, to))
-          want = std::trunc(x);
-        else if (contains(kComplexSet, to) && contains(kComplexSet, from))
-          want = Value(x, 2);
+        else if (contains(kIntSet, to)) want = std::trunc(x);
+        else if (contains(kComplexSet, to) && contains(kComplexSet, from)) want = Value(x, 2);
         EXPECT_EQ(value_at(to, out), want) << info(from).name << " to " << info(to).name << ' ' << v;
       }
     }

@@ -12,7 +12,7 @@ namespace {
 using namespace testing_cases;
 
 // Marks each element of the output that a part of the loop reaches; parts must not overlap.
-void mark(const Loop& part, const char* base, std::vector<int>& counts) {
+void mark(const KernelLoop& part, const char* base, std::vector<int>& counts) {
   for (std::int64_t i = 0; i < part.size(); ++i) {
     std::int64_t rest = i;
     const char* p = part.data[0];
@@ -37,10 +37,10 @@ TEST(Loop, PartsAndTilesCoverEveryElementOnce) {
     std::vector<char> out(static_cast<std::size_t>(size)), in(out.size() * 4);
     args.data[0] = out.data();
     args.data[1] = in.data();
-    const Loop loop = make_loop(args, itemsizes);
+    const KernelLoop loop = make_loop(args, itemsizes);
     std::vector<int> parts(static_cast<std::size_t>(size)), tiles(parts.size());
     EXPECT_EQ(for_each_32bit_part(loop, 1000,
-                                  [&](const Loop& part) {
+                                  [&](const KernelLoop& part) {
                                     EXPECT_LE(part.size(), 1000);
                                     EXPECT_LE(extent_bytes(part, 1), 1000);
                                     mark(part, out.data(), parts);
@@ -52,7 +52,7 @@ TEST(Loop, PartsAndTilesCoverEveryElementOnce) {
     if (loop.ndim == 1) continue;
     ASSERT_NE(pair.across, 0);
     EXPECT_EQ(for_each_tiled_part(loop, pair, 1024,
-                                  [&](const Loop& part) {
+                                  [&](const KernelLoop& part) {
                                     mark(part, out.data(), tiles);
                                     return 0;
                                   }),

@@ -33,8 +33,7 @@ std::vector<T> filled(std::mt19937& random, std::int64_t count) {
     const int a = static_cast<int>(random() % 5) - (contains(kUnsignedSet, dtype_of_native<T>::value) ? 0 : 2);
     if constexpr (is_complex_v<T>)
       out.push_back(T(static_cast<real_t<T>>(a), static_cast<real_t<T>>(static_cast<int>(random() % 5) - 2)));
-    else
-      out.push_back(cast<T>(a));
+    else out.push_back(cast<T>(a));
   }
   return out;
 }

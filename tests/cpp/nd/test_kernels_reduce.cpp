@@ -9,9 +9,9 @@ namespace {
 
 using namespace testing_cases;
 
-constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,     DType::kInt16,   DType::kInt32,
-                                     DType::kInt64,   DType::kUInt8,    DType::kUInt16,  DType::kUInt32,
-                                     DType::kUInt64,  DType::kFloat16,  DType::kBFloat16, DType::kFloat32,
+constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,      DType::kInt16,     DType::kInt32,
+                                     DType::kInt64,   DType::kUInt8,     DType::kUInt16,    DType::kUInt32,
+                                     DType::kUInt64,  DType::kFloat16,   DType::kBFloat16,  DType::kFloat32,
                                      DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
 // Runs a reduction; fails the test where a value is off.
@@ -106,8 +106,8 @@ TEST(HostReduce, CastsOnLoadAndOfTheResult) {
 }
 
 double reduce_floats(ReduceOp op, const std::vector<float>& x) {
-  ReduceArgs args = make_args(op, DType::kFloat32, DType::kFloat32, DType::kFloat32,
-                              dense({static_cast<std::int64_t>(x.size())}), 1);
+  ReduceArgs args =
+      make_args(op, DType::kFloat32, DType::kFloat32, DType::kFloat32, dense({static_cast<std::int64_t>(x.size())}), 1);
   float out = -1;
   args.in = x.data();
   args.out = &out;
@@ -135,8 +135,8 @@ TEST(HostReduce, EmptyRowsGiveTheIdentity) {
   const struct {
     ReduceOp op;
     double want;
-  } cases[] = {{ReduceOp::kSum, 0}, {ReduceOp::kProd, 1}, {ReduceOp::kNorm2, 0}, {ReduceOp::kMean, NAN},
-               {ReduceOp::kVar, NAN}};
+  } cases[] = {
+      {ReduceOp::kSum, 0}, {ReduceOp::kProd, 1}, {ReduceOp::kNorm2, 0}, {ReduceOp::kMean, NAN}, {ReduceOp::kVar, NAN}};
   for (const auto& c : cases) {
     ReduceArgs args = make_args(c.op, DType::kFloat32, DType::kFloat32, DType::kFloat32, view, 2);
     float out[3] = {7, 7, 7};

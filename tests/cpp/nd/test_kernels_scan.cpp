@@ -30,9 +30,9 @@ void check(ScanOp op, DType in, DType out, const Shape& s) {
                                   : Value(want.real() * v.real() - want.imag() * v.imag(),
                                           want.real() * v.imag() + want.imag() * v.real());
         const Value got = value_at(out, y.data() + at * out_size);
-        ASSERT_TRUE(close(got, want, out, i)) << info(in).name << " to " << info(out).name << " (" << s.outer << ", "
-                                              << s.n << ", " << s.inner << ") at " << at << ": " << got << ", want "
-                                              << want;
+        ASSERT_TRUE(close(got, want, out, i))
+            << info(in).name << " to " << info(out).name << " (" << s.outer << ", " << s.n << ", " << s.inner << ") at "
+            << at << ": " << got << ", want " << want;
       }
     }
 }

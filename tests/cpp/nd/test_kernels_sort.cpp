@@ -17,12 +17,9 @@ using namespace testing_cases;
 
 template <class T>
 bool has_nan(T x) {
-  if constexpr (is_complex_v<T>)
-    return x.real() != x.real() || x.imag() != x.imag();
-  else if constexpr (is_float_v<T>)
-    return cast<double>(x) != cast<double>(x);
-  else
-    return false;
+  if constexpr (is_complex_v<T>) return x.real() != x.real() || x.imag() != x.imag();
+  else if constexpr (is_float_v<T>) return cast<double>(x) != cast<double>(x);
+  else return false;
 }
 
 // NumPy's order; complex numbers with NaN in the imaginary part, in the real part, in both come last.
@@ -82,7 +79,8 @@ TEST(HostSort, EveryDTypeStableWithNanLast) {
           for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t from = r * n + want[static_cast<std::size_t>(r * n + i)];
             ASSERT_EQ(std::memcmp(out.data() + (r * n + i) * itemsize, keys.data() + from * itemsize,
-                                  static_cast<std::size_t>(itemsize)), 0);
+                                  static_cast<std::size_t>(itemsize)),
+                      0);
           }
         args.keys_out = keys.data();  // in place, values alone
         args.indices = nullptr;

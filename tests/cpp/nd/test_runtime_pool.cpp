@@ -1,5 +1,6 @@
 // The caching pool against the fake driver: what is reused when, behind what, and what happens when nothing is left.
-#include "ndarray/runtime/pool.h"
+#include "ndarray/runtime/async_pool.h"
+#include "ndarray/runtime/caching_pool.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,7 +226,7 @@ TEST_F(Pool, every_allocation_may_fail_and_works_again) {
     }
   }
   Piece piece;
-  EXPECT_ERROR(try_take(std::size_t{1} << 50, first, piece), ErrorCode::kOutOfMemory, "are not to be had on cuda:0");
+  EXPECT_ERROR(try_take(std::size_t{1} << 50, first, piece), ErrorCode::kOutOfMemory, "are not available on cuda:0");
   EXPECT_ERROR(try_take(~std::size_t{0}, first, piece), ErrorCode::kOutOfMemory, "limit none");
 }
 

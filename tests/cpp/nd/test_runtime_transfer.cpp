@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "dlbridge/cuda_order.h"
-#include "ndarray/core/move.h"
+#include "dlbridge/cuda_peer.h"
+#include "dlbridge/device_copy.h"
+#include "ndarray/core/copy.h"
+#include "ndarray/runtime/caching_pool.h"
 #include "ndarray/runtime/lifetime.h"
-#include "ndarray/runtime/pool.h"
 #include "ndarray/runtime/staging.h"
 #include "ndarray/runtime/streams.h"
 #include "tests/cpp/nd/with_fake_driver.h"
@@ -97,7 +99,7 @@ TEST_F(Transfer, a_capture_takes_pinned_memory_only) {
   EXPECT_OK(copy_to_host(pinned, device, 16, 0, stream, false));
   CUgraph graph = nullptr;
   EXPECT_OK(end_capture(stream, graph));
-  EXPECT_EQ(fake.count("end_capture") , 1);
+  EXPECT_EQ(fake.count("end_capture"), 1);
   EXPECT_EQ(driver().graph_destroy(graph), 0);
   fake.free(pinned);
 }
@@ -176,15 +178,23 @@ TEST_F(Transfer, streams_are_given_again_and_never_destroyed) {
   EXPECT_ERROR(create_stream({77, false, 0}, one), ErrorCode::kMalformed, "cuda:77");
 }
 
-TEST_F(Transfer, peers_are_opened_once) {
-  EXPECT_OK(ensure_peer(0, 0));
-  EXPECT_OK(ensure_peer(0, 1));
-  EXPECT_OK(ensure_peer(0, 1));
+// Without peer access the driver takes the bytes through the host.
+TEST_F(Transfer, copies_between_devices_open_peer_access_once) {
+  constexpr std::int64_t kShape[] = {100};
+  Tensor source, copied, back, descriptor;
+  EXPECT_OK(make_array(source, DType::kUInt8, kShape, {kDLCUDA, 1}));
+  EXPECT_OK(copy_to(source, {kDLCUDA, 0}, copied));
+  EXPECT_OK(cuda::copy_to_device(source, {kDLCUDA, 0}, 0, descriptor));
+  EXPECT_OK(cuda::ensure_peer(0, 1));
+  EXPECT_OK(cuda::ensure_peer(0, 0));
   EXPECT_EQ(fake.count("enable_peer device=0 peer=1"), 1);
   ::setenv("FAKE_CUDA_NO_PEERS", "1", 1);
-  EXPECT_ERROR(ensure_peer(1, 0), ErrorCode::kMalformed, "no peer access");
+  EXPECT_ERROR(cuda::ensure_peer(1, 0), ErrorCode::kMalformed, "no peer access");
+  EXPECT_OK(copy_to(copied, {kDLCUDA, 1}, back));
   ::unsetenv("FAKE_CUDA_NO_PEERS");
-  EXPECT_ERROR(ensure_peer(0, 5), ErrorCode::kMalformed, "cuda:5");
+  EXPECT_EQ(fake.count("enable_peer device=1 peer=0"), 0);
+  EXPECT_ERROR(cuda::ensure_peer(0, 5), ErrorCode::kMalformed, "cuda:5");
+  EXPECT_EQ(fake.count("memcpy_peer"), 3);
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/kernel_api.h"
+#include "ndarray/kernels/api.h"
 
-#define CUDA_OK(call)                                                                                         \
-  do {                                                                                                        \
-    const cudaError_t cuda_ok_code = (call);                                                                  \
-    if (cuda_ok_code != cudaSuccess) {                                                                        \
-      std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(cuda_ok_code));            \
-      std::exit(2);                                                                                           \
-    }                                                                                                         \
+#define CUDA_OK(call)                                                                              \
+  do {                                                                                             \
+    const cudaError_t cuda_ok_code = (call);                                                       \
+    if (cuda_ok_code != cudaSuccess) {                                                             \
+      std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(cuda_ok_code)); \
+      std::exit(2);                                                                                \
+    }                                                                                              \
   } while (false)
 
 // DEVICE_CHECK(condition[, detail]): counts and names a failure; the value is the condition's.
@@ -125,19 +125,15 @@ void bench(const char* name, double bytes, F&& f) {
   std::printf("%-44s %9.3f ms %8.0f GB/s\n", name, ms, bytes / ms * 1e-6);
 }
 
-inline bool wants_bench(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--bench") == 0) return true;
-  return false;
+inline bool has_option(int argc, char** argv, const char* option) {
+  return std::any_of(argv + 1, argv + argc, [option](const char* given) { return std::strcmp(given, option) == 0; });
 }
 
 // The program's exit status; waits for all work first, so that its errors count.
 inline int report() {
   CUDA_OK(cudaDeviceSynchronize());
-  if (failures == 0)
-    std::printf("all equal\n");
-  else
-    std::printf("%d differences\n", failures);
+  if (failures == 0) std::printf("all equal\n");
+  else std::printf("%d differences\n", failures);
   return failures != 0;
 }
 

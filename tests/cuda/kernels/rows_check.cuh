@@ -12,13 +12,13 @@
 
 #include "ndarray/kernels/functions.h"
 
-#define REQUIRE_CUDA(call)                                                                       \
-  do {                                                                                           \
-    const cudaError_t error_ = (call);                                                           \
-    if (error_ != cudaSuccess) {                                                                 \
+#define REQUIRE_CUDA(call)                                                                            \
+  do {                                                                                                \
+    const cudaError_t error_ = (call);                                                                \
+    if (error_ != cudaSuccess) {                                                                      \
       std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
-      std::exit(2);                                                                              \
-    }                                                                                            \
+      std::exit(2);                                                                                   \
+    }                                                                                                 \
   } while (false)
 
 namespace dlbridge::nd::rows_check {

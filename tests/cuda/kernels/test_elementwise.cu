@@ -1,6 +1,6 @@
 // CUDA's elementwise kernels against the host's on the same data: every operation and dtype over random layouts, then
-// copies over many shapes. `--huge` adds arrays past 2^31 elements (8 GB), `--bench` prints GB/s (10 GB), `--small` makes
-// every fifth call alone (for compute-sanitizer).
+// copies over many shapes. `--huge` adds arrays past 2^31 elements (8 GB), `--bench` prints GB/s (10 GB), `--small`
+// makes every fifth call alone (for compute-sanitizer).
 // Link with the host's kernels and CUDA's. Exits non-zero on a difference.
 #include <cuda_runtime.h>
 
@@ -47,10 +47,8 @@ void put(DType dtype, void* to, double re, double im) {
       dtype,
       [&]<class T>() {
         T element;
-        if constexpr (is_complex_v<T>)
-          element = T(static_cast<real_t<T>>(re), static_cast<real_t<T>>(im));
-        else
-          element = cast<T>(re);
+        if constexpr (is_complex_v<T>) element = T(static_cast<real_t<T>>(re), static_cast<real_t<T>>(im));
+        else element = cast<T>(re);
         std::memcpy(to, &element, sizeof element);
         return 0;
       },
@@ -67,15 +65,11 @@ bool is_inexact(Op op, DType compute) {
 }
 double tolerance(DType t) {
   switch (t) {
-    case DType::kFloat16:
-      return 2e-3;
-    case DType::kBFloat16:
-      return 1.6e-2;
+    case DType::kFloat16: return 2e-3;
+    case DType::kBFloat16: return 1.6e-2;
     case DType::kFloat32:
-    case DType::kComplex64:
-      return 2e-5;
-    default:
-      return 1e-12;
+    case DType::kComplex64: return 2e-5;
+    default: return 1e-12;
   }
 }
 bool same(double a, double b, double allowed) {

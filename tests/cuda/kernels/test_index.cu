@@ -81,28 +81,9 @@ void compare_moves() {
     const Result got = on_device(c, values, base, false, offset), wanted = on_host(c, values, base, false);
     DEVICE_CHECK(got.code == 0 && wanted.code == 0, detail);
     DEVICE_CHECK(got.values == wanted.values, detail);
-    const Result written = on_device(c, values, base, true, offset, trial % 2 ? workspace.get() : Workspace{});
+    const Result written = on_device(c, values, base, true, offset, workspace.get());
     DEVICE_CHECK(written.code == 0, detail);
     DEVICE_CHECK(written.base == on_host(c, values, base, true).base, detail);
-  }
-}
-
-void compare_sums() {
-  std::mt19937 random(32);
-  DeviceWorkspace workspace;
-  for (unsigned d = 0; d < 32; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    if (!contains(kAllSet, dtype)) continue;
-    for (int trial = 0; trial < 12; ++trial) {
-      IndexCase c = random_index_case(random, info(dtype).itemsize, trial % 3 == 0);
-      c.args.accumulate = true;
-      c.args.dtype = dtype;
-      const Bytes base = small_numbers(random, dtype, c.base_size), values = small_numbers(random, dtype, c.value_size);
-      const Result got = on_device(c, values, base, true, 0, workspace.get());
-      const std::string detail = std::string(info(dtype).name) + " trial " + std::to_string(trial);
-      DEVICE_CHECK(got.code == 0, detail);
-      DEVICE_CHECK(got.base == on_host(c, values, base, true).base, detail);
-    }
   }
 }
 
@@ -130,6 +111,50 @@ IndexCase rows_case(std::mt19937& random, DType dtype, std::int64_t count, std::
     c.index[0].push_back(sorted ? i * places / count
                                 : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(places)));
   return c;
+}
+
+// Index arrays beyond a block's sort (2,048 positions) and with keys of 16, 32 and 64 bits: repeated places take the
+// last value, whatever the sort in between takes of scratch memory.
+void compare_long_moves(bool few) {
+  std::mt19937 random(38);
+  DeviceWorkspace workspace;
+  std::vector<std::int64_t> counts{1023, 1024, 1025, 2047, 2048, 2049, 4097};
+  if (!few) counts.insert(counts.end(), {100000, (1 << 17) - 1, (1 << 17) + 1, 1 << 20});
+  for (const std::int64_t count : counts)
+    for (const std::int64_t places : {3, 1000, 70000})
+      for (const std::int64_t columns : {1, 5})
+        for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{1} << 33}) {
+          IndexCase c =
+              rows_case(random, columns == 1 ? DType::kFloat64 : DType::kUInt8, count, columns, places, false);
+          c.args.accumulate = false;
+          if (extent != 0) c.args.extent[0] = extent;  // the axis need not be there beyond the places that are used
+          const Bytes base = random_bytes(random, c.base_size * c.args.itemsize),
+                      values = random_bytes(random, c.value_size * c.args.itemsize);
+          const std::string detail =
+              std::to_string(count) + " " + std::to_string(places) + " " + std::to_string(columns);
+          const Result got = on_device(c, values, base, true, 0, workspace.get());
+          DEVICE_CHECK(got.code == 0, detail);
+          DEVICE_CHECK(got.base == on_host(c, values, base, true).base, detail);
+        }
+}
+
+void compare_sums() {
+  std::mt19937 random(32);
+  DeviceWorkspace workspace;
+  for (unsigned d = 0; d < 32; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (!contains(kAllSet, dtype)) continue;
+    for (int trial = 0; trial < 12; ++trial) {
+      IndexCase c = random_index_case(random, info(dtype).itemsize, trial % 3 == 0);
+      c.args.accumulate = true;
+      c.args.dtype = dtype;
+      const Bytes base = small_numbers(random, dtype, c.base_size), values = small_numbers(random, dtype, c.value_size);
+      const Result got = on_device(c, values, base, true, 0, workspace.get());
+      const std::string detail = std::string(info(dtype).name) + " trial " + std::to_string(trial);
+      DEVICE_CHECK(got.code == 0, detail);
+      DEVICE_CHECK(got.base == on_host(c, values, base, true).base, detail);
+    }
+  }
 }
 
 void compare_long_sums() {
@@ -327,12 +352,13 @@ void bench_all() {
 int main(int argc, char** argv) {
   using namespace dlbridge::nd;
   compare_moves();
+  compare_long_moves(testing::has_option(argc, argv, "--small"));
   compare_sums();
   compare_long_sums();
   check_clamping();
   compare_nonzero();
   compare_search();
   const int rc = testing::report();
-  if (rc == 0 && testing::wants_bench(argc, argv)) bench_all();
+  if (rc == 0 && testing::has_option(argc, argv, "--bench")) bench_all();
   return rc;
 }

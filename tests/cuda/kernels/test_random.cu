@@ -43,14 +43,10 @@ std::vector<double> numbers(const Bytes& bytes, DType dtype) {
 
 double precision(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16:
-      return 0x1p-10;
-    case DType::kBFloat16:
-      return 0x1p-7;
-    case DType::kFloat32:
-      return 0x1p-20;
-    default:
-      return 0x1p-50;
+    case DType::kFloat16: return 0x1p-10;
+    case DType::kBFloat16: return 0x1p-7;
+    case DType::kFloat32: return 0x1p-20;
+    default: return 0x1p-50;
   }
 }
 
@@ -137,6 +133,6 @@ int main(int argc, char** argv) {
   using namespace dlbridge::nd;
   compare_all();
   const int rc = testing::report();
-  if (rc == 0 && testing::wants_bench(argc, argv)) bench_all();
+  if (rc == 0 && testing::has_option(argc, argv, "--bench")) bench_all();
   return rc;
 }

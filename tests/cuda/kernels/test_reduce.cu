@@ -13,9 +13,9 @@ using namespace dlbridge::nd::testing_cases;
 
 namespace {
 
-constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,      DType::kInt16,    DType::kInt32,
-                                     DType::kInt64,   DType::kUInt8,     DType::kUInt16,   DType::kUInt32,
-                                     DType::kUInt64,  DType::kFloat16,   DType::kBFloat16, DType::kFloat32,
+constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,      DType::kInt16,     DType::kInt32,
+                                     DType::kInt64,   DType::kUInt8,     DType::kUInt16,    DType::kUInt32,
+                                     DType::kUInt64,  DType::kFloat16,   DType::kBFloat16,  DType::kFloat32,
                                      DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
 void check(Arena& arena, ReduceOp op, DType in, DType accumulate, DType out_dtype, const View& view, unsigned reduced,
@@ -59,16 +59,40 @@ void check_default(Arena& arena, ReduceOp op, DType in, const View& view, unsign
 }
 
 std::vector<View> small_views() {
-  return {dense({37}), dense({1000}), dense({5, 33}), dense({33, 5}, 1), transposed(dense({5, 33})),
-          stepped(dense({6, 34}), 1, 2), stepped(stepped(dense({7, 9}), 0, -1), 1, -2), dense({40, 8}),
-          dense({300, 4}), dense({16, 70}), dense({5, 7, 16}), transposed(dense({4, 3, 6})), dense({3, 5, 2, 4, 3}),
+  return {dense({37}),
+          dense({1000}),
+          dense({5, 33}),
+          dense({33, 5}, 1),
+          transposed(dense({5, 33})),
+          stepped(dense({6, 34}), 1, 2),
+          stepped(stepped(dense({7, 9}), 0, -1), 1, -2),
+          dense({40, 8}),
+          dense({300, 4}),
+          dense({16, 70}),
+          dense({5, 7, 16}),
+          transposed(dense({4, 3, 6})),
+          dense({3, 5, 2, 4, 3}),
           {"broadcast", {4, 5}, {0, 1}, 0}};
 }
 std::vector<View> large_views() {
-  return {dense({3000000}), dense({3000001}, 3), dense({2, 1000000}), dense({200000, 8}), dense({8, 200000}),
-          dense({32768, 32}), dense({100000, 12}), dense({100001, 3}), dense({1000, 1000}), dense({60, 70, 96}),
-          dense({100, 30, 300}), dense({20000, 33}), dense({3000, 100}, 1), dense({300, 4096}), dense({60, 5003}),
-          dense({20, 40, 1024}), stepped(dense({2, 400000}), 1, 2), transposed(dense({2000, 300})),
+  return {dense({3000000}),
+          dense({3000001}, 3),
+          dense({2, 1000000}),
+          dense({200000, 8}),
+          dense({8, 200000}),
+          dense({32768, 32}),
+          dense({100000, 12}),
+          dense({100001, 3}),
+          dense({1000, 1000}),
+          dense({60, 70, 96}),
+          dense({100, 30, 300}),
+          dense({20000, 33}),
+          dense({3000, 100}, 1),
+          dense({300, 4096}),
+          dense({60, 5003}),
+          dense({20, 40, 1024}),
+          stepped(dense({2, 400000}), 1, 2),
+          transposed(dense({2000, 300})),
           stepped(dense({3000, 200}), 0, -1)};
 }
 
@@ -78,7 +102,8 @@ void check_reductions(Arena& arena) {
     for (const DType in : kDTypesOfArrays) {
       if (!contains(kReduceOps[o].dtypes, in)) continue;
       const bool small_product = op == ReduceOp::kProd && contains(kInexactSet, in);
-      for (const View& view : small_product ? std::vector<View>{dense({3, 4}), transposed(dense({2, 5}))} : small_views())
+      for (const View& view :
+           small_product ? std::vector<View>{dense({3, 4}), transposed(dense({2, 5}))} : small_views())
         for (unsigned reduced = 1; reduced < (1u << view.shape.size()); ++reduced)
           check_default(arena, op, in, view, reduced);
     }
@@ -152,16 +177,17 @@ void check_scan(Arena& arena, ScanOp op, DType in, DType out, std::int64_t outer
 void check_scans(Arena& arena) {
   const struct {
     std::int64_t outer, n, inner;
-  } shapes[] = {{1, 1, 1},       {1, 7, 1},     {3, 5, 1},     {100, 8, 1},   {7, 300, 1},   {2, 1100, 1},
-                {5000, 2000, 1}, {3, 50001, 1}, {1, 3000000, 1}, {2, 9, 4},   {3, 40, 8},    {1, 100, 3},
-                {2, 3000, 16},   {1, 200000, 2}, {1, 64, 700}, {2000, 3, 300}};
+  } shapes[] = {{1, 1, 1},       {1, 7, 1},      {3, 5, 1},       {100, 8, 1},   {7, 300, 1}, {2, 1100, 1},
+                {5000, 2000, 1}, {3, 50001, 1},  {1, 3000000, 1}, {2, 9, 4},     {3, 40, 8},  {1, 100, 3},
+                {2, 3000, 16},   {1, 200000, 2}, {1, 64, 700},    {2000, 3, 300}};
   for (const auto& s : shapes)
     for (const DType in : kDTypesOfArrays) {
       const bool large = s.outer * s.n * s.inner > 1000000;
       if (large && in != DType::kFloat32 && in != DType::kInt16 && in != DType::kComplex128) continue;
       for (const std::int64_t offset : {0, 1})
         check_scan(arena, ScanOp::kSum, in, default_accumulate(ReduceOp::kSum, in), s.outer, s.n, s.inner, offset);
-      if (s.n <= 40) check_scan(arena, ScanOp::kProd, in, default_accumulate(ReduceOp::kProd, in), s.outer, s.n, s.inner, 0);
+      if (s.n <= 40)
+        check_scan(arena, ScanOp::kProd, in, default_accumulate(ReduceOp::kProd, in), s.outer, s.n, s.inner, 0);
       if (s.n <= 3000 && s.outer <= 100) {
         check_scan(arena, ScanOp::kSum, in, in, s.outer, s.n, s.inner, 0);
         check_scan(arena, ScanOp::kSum, in, DType::kComplex128, s.outer, s.n, s.inner, 0);
@@ -192,8 +218,8 @@ void check_past_31_bits(Arena& arena) {
     }
 }
 
-void bench_reduce(Arena& arena, const DeviceBuffer& x, const DeviceBuffer& out, ReduceOp op, DType in, const Dims& shape,
-                  unsigned reduced, const char* note = "") {
+void bench_reduce(Arena& arena, const DeviceBuffer& x, const DeviceBuffer& out, ReduceOp op, DType in,
+                  const Dims& shape, unsigned reduced, const char* note = "") {
   const View view = dense(shape);
   ReduceArgs args = make_args(op, in, default_accumulate(op, in), default_out(op, in), view, reduced);
   args.in = x.get();
@@ -242,10 +268,17 @@ void bench(Arena& arena) {
   const struct {
     DType in, out;
     std::int64_t outer, n, inner;
-  } scans[] = {{f32, f32, 1, n, 1},        {f32, f32, 16384, 16384, 1}, {f32, f32, n / 1000, 1000, 1},
-               {f32, f32, n / 8, 8, 1},    {f32, f32, 1, 16384, 16384}, {f32, f32, 512, 512, 1024},
-               {f32, f32, 1, n / 8, 8},    {f32, f32, 16, n / 16, 1},   {DType::kInt32, DType::kInt64, 1, n / 2, 1},
-               {DType::kFloat64, DType::kFloat64, 1, n / 2, 1}, {DType::kFloat16, DType::kFloat16, 1, n, 1}};
+  } scans[] = {{f32, f32, 1, n, 1},
+               {f32, f32, 16384, 16384, 1},
+               {f32, f32, n / 1000, 1000, 1},
+               {f32, f32, n / 8, 8, 1},
+               {f32, f32, 1, 16384, 16384},
+               {f32, f32, 512, 512, 1024},
+               {f32, f32, 1, n / 8, 8},
+               {f32, f32, 16, n / 16, 1},
+               {DType::kInt32, DType::kInt64, 1, n / 2, 1},
+               {DType::kFloat64, DType::kFloat64, 1, n / 2, 1},
+               {DType::kFloat16, DType::kFloat16, 1, n, 1}};
   for (const auto& s : scans) {
     const ScanArgs args{ScanOp::kSum, s.in, s.out, s.outer, s.n, s.inner, x.get(), y.get(), arena.workspace(), 0};
     const std::string row = "cumsum " + std::string(info(s.in).name) + " (" + std::to_string(s.outer) + ", " +

@@ -12,9 +12,9 @@ using namespace dlbridge::nd::testing_cases;
 
 namespace {
 
-constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,      DType::kInt16,    DType::kInt32,
-                                     DType::kInt64,   DType::kUInt8,     DType::kUInt16,   DType::kUInt32,
-                                     DType::kUInt64,  DType::kFloat16,   DType::kBFloat16, DType::kFloat32,
+constexpr DType kDTypesOfArrays[] = {DType::kBool,    DType::kInt8,      DType::kInt16,     DType::kInt32,
+                                     DType::kInt64,   DType::kUInt8,     DType::kUInt16,    DType::kUInt32,
+                                     DType::kUInt64,  DType::kFloat16,   DType::kBFloat16,  DType::kFloat32,
                                      DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
 enum class Wanted { kValues, kPositions, kBoth, kInPlace, kBothInPlace };
@@ -28,7 +28,8 @@ std::vector<unsigned char> random_keys(DType dtype, std::int64_t n, std::uint32_
   return bytes;
 }
 
-void check(Arena& arena, DType dtype, std::int64_t rows, std::int64_t n, bool descending, Wanted wanted, bool any_bits) {
+void check(Arena& arena, DType dtype, std::int64_t rows, std::int64_t n, bool descending, Wanted wanted,
+           bool any_bits) {
   const auto itemsize = static_cast<std::size_t>(info(dtype).itemsize);
   if (is_skipped(static_cast<std::size_t>(rows * n) * itemsize)) return;
   const std::vector<unsigned char> keys = random_keys(dtype, rows * n, 9, any_bits);
@@ -49,8 +50,9 @@ void check(Arena& arena, DType dtype, std::int64_t rows, std::int64_t n, bool de
   (in_place ? in : out).download(got.data());
   if (positions) indices.download(got_positions.data());
   ++checks;
-  const std::string what = std::string(info(dtype).name) + " " + std::to_string(rows) + " rows of " + std::to_string(n) +
-                           (descending ? " descending" : "") + " wanted " + std::to_string(static_cast<int>(wanted));
+  const std::string what = std::string(info(dtype).name) + " " + std::to_string(rows) + " rows of " +
+                           std::to_string(n) + (descending ? " descending" : "") + " wanted " +
+                           std::to_string(static_cast<int>(wanted));
   if (status != 0) return fail((what + ": " + cuda_kernels::error_text(status)).c_str());
   if (positions && got_positions != want_positions) return fail((what + ": positions").c_str());
   if (wanted == Wanted::kPositions) return;
@@ -61,21 +63,21 @@ void check(Arena& arena, DType dtype, std::int64_t rows, std::int64_t n, bool de
     const Value a = value_at(dtype, &got[i]), b = value_at(dtype, &want[i]);
     if (!bitwise && (a == b || (is_nan(a) && is_nan(b)))) continue;
     return fail((what + " at " + std::to_string(i / itemsize) + ": " + std::to_string(a.real()) + ", host " +
-                 std::to_string(b.real())).c_str());
+                 std::to_string(b.real()))
+                    .c_str());
   }
 }
 
 void check_all(Arena& arena) {
   const struct {
     std::int64_t rows, n;
-  } shapes[] = {{1, 1},    {1, 2},     {1, 37},    {1, 1000},    {1, 1025},   {1, 2049},   {1, 5000},    {1, 300000},
-                {1000, 1}, {1000, 7},  {300, 64},  {50, 700},    {9, 1024},   {9, 2048},   {7, 2049},    {20, 5000},
-                {3, 131072}};
+  } shapes[] = {{1, 1},    {1, 2},    {1, 37},   {1, 1000}, {1, 1025}, {1, 2049}, {1, 5000},  {1, 300000}, {1000, 1},
+                {1000, 7}, {300, 64}, {50, 700}, {9, 1024}, {9, 2048}, {7, 2049}, {20, 5000}, {3, 131072}};
   for (const DType dtype : kDTypesOfArrays)
     for (const auto& s : shapes)
       for (const bool descending : {false, true})
-        for (const Wanted wanted : {Wanted::kValues, Wanted::kPositions, Wanted::kBoth, Wanted::kInPlace,
-                                    Wanted::kBothInPlace})
+        for (const Wanted wanted :
+             {Wanted::kValues, Wanted::kPositions, Wanted::kBoth, Wanted::kInPlace, Wanted::kBothInPlace})
           for (const bool any_bits : {false, true})
             if (!any_bits || wanted == Wanted::kValues || wanted == Wanted::kBoth)
               check(arena, dtype, s.rows, s.n, descending, wanted, any_bits);
@@ -110,8 +112,16 @@ void bench(Arena& arena) {
   fill_random<<<1024, 256>>>(static_cast<unsigned*>(in.get()), n * 4);
   REQUIRE_CUDA(cudaDeviceSynchronize());
   const auto run = [&](DType dtype, std::int64_t rows, bool positions, bool descending = false) {
-    const SortArgs args{dtype, descending, positions, rows, n / rows, in.get(), positions ? nullptr : out.get(),
-                        positions ? static_cast<std::int64_t*>(indices.get()) : nullptr, arena.workspace(), 0};
+    const SortArgs args{dtype,
+                        descending,
+                        positions,
+                        rows,
+                        n / rows,
+                        in.get(),
+                        positions ? nullptr : out.get(),
+                        positions ? static_cast<std::int64_t*>(indices.get()) : nullptr,
+                        arena.workspace(),
+                        0};
     const std::string row = std::string(positions ? "argsort " : "sort ") + std::string(info(dtype).name) + " " +
                             std::to_string(rows) + " rows of " + std::to_string(n / rows) +
                             (descending ? " descending" : "");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from dlbridge import nd
+from dlbridge import CudaError, nd
 from support import host, launches_of, on_device, raises, rng
 
 
@@ -85,3 +85,129 @@ def test_fuse_refuses_what_cannot_be_recorded():
             nd.fuse(function)(x)
     with raises(TypeError, "fuse()", "choice"):
         nd.fuse(lambda x: 1 if x > 0 else 2)(x)
+
+
+SPECIAL = {
+    "f4": [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-40, 3e38, -3e38, np.inf, -np.inf, np.nan],
+    "f8": [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan],
+    "f2": [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 6e-8, 65504.0, -65504.0, np.inf, -np.inf, np.nan],
+    **{
+        d: [np.iinfo(d).min, np.iinfo(d).max, 0, 1, 2, 3, 7, np.iinfo(d).max - 1]
+        for d in ("i1", "i4", "i8", "u1", "u8")
+    },
+    "?": [False, True],
+    "c8": [complex(a, b) for a in (0.0, -0.0, 1.5, -3e38, np.inf, np.nan) for b in (0.0, -2.0, 3e38, -np.inf, np.nan)],
+}
+REAL_UNARY = [
+    "positive", "negative", "absolute", "sign", "square", "reciprocal", "conjugate", "floor", "ceil", "trunc",
+    "rint", "invert", "sqrt", "cbrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
+    "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf",
+    "logical_not", "isnan", "isinf", "isfinite", "signbit",
+]  # fmt: skip
+BINARY = [
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "maximum", "minimum",
+    "fmax", "fmin", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
+    "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "gcd",
+    "arctan2", "hypot", "copysign", "logaddexp", "heaviside",
+]  # fmt: skip
+# The other complex functions are made of real ones, and exact in ordinary numbers only.
+COMPLEX = [
+    "positive", "negative", "absolute", "sign", "square", "reciprocal", "conjugate", "logical_not", "isnan",
+    "isinf", "isfinite", "add", "subtract", "multiply", "divide", "equal", "not_equal", "less", "less_equal",
+    "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+]  # fmt: skip
+
+
+def compare_with_eager(functions, arrays):
+    """Every function as the compiled kernels of nd have it, on the host; one fused kernel for all of them."""
+    ours = [nd.array(a, device="cpu") for a in arrays]
+    possible = []
+    for name in functions:
+        try:
+            possible.append((name, getattr(nd, name)(*ours)))
+        except (TypeError, ValueError):
+            continue
+    assert possible, arrays[0].dtype
+    for start in range(0, len(possible), 12):
+        part = possible[start : start + 12]
+        fused = nd.fuse(lambda *x, part=part: tuple(getattr(nd, name)(*x) for name, _ in part))
+        for got, (name, eager) in zip(fused(*map(on_device, arrays)), part, strict=True):
+            got, want = host(got), np.asarray(eager)
+            assert got.dtype == want.dtype, (name, arrays[0].dtype)
+            exact = want.dtype.kind not in "fc"
+            np.testing.assert_allclose(
+                got, want, rtol=0 if exact else 2e-3 if want.itemsize == 2 else 2e-6, err_msg=name
+            )
+            if want.dtype.kind == "f":
+                known = ~np.isnan(want)
+                np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(want)[known], err_msg=name)
+
+
+def test_fused_functions_of_special_values():
+    with np.errstate(all="ignore"):
+        for dtype, numbers in SPECIAL.items():
+            x = np.array(numbers, dtype)
+            is_complex = dtype == "c8"
+            compare_with_eager([n for n in REAL_UNARY if not is_complex or n in COMPLEX], [x])
+            a, b = np.repeat(x, len(x)), np.tile(x, len(x))
+            binary = [n for n in BINARY if not is_complex or n in COMPLEX]
+            if dtype[0] in "iu":  # powers of negative exponents and shifts by any count, too
+                compare_with_eager(["power", "left_shift", "right_shift"], [a, b])
+            compare_with_eager([n for n in binary if n not in ("left_shift", "right_shift")], [a, b])
+
+
+def test_fused_casts_of_special_values():
+    casts = nd.fuse(
+        lambda x: tuple(x.astype(t) for t in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f8"))
+    )
+    for dtype in ("f4", "f8", "i8", "u8", "?"):
+        x = np.array([0.0, -0.0, 1.7, -1.7, 100.9, -100.9] if dtype[0] == "f" else [0, 1, 2, 100]).astype(dtype)
+        for got in casts(on_device(x)):
+            np.testing.assert_array_equal(host(got), np.asarray(nd.array(x, device="cpu").astype(str(got.dtype))))
+    exact = np.array([1 + 2**-11 + 2**-40, 2049 + 2**-30])
+    np.testing.assert_array_equal(host(casts(on_device(exact))[9]), exact.astype("f2"))
+
+
+def test_fused_python_integers_of_any_size():
+    """As the operations themselves: what a dtype cannot hold is refused, or compared."""
+    ran_on = []
+
+    @nd.fuse
+    def compare(x, n):
+        ran_on.append(type(x))  # a stand-in's, or an array's: then the comparisons themselves answer
+        return x < n, x <= n, x == n, x != n, x > n, n < x
+
+    add = nd.fuse(lambda x, n: x + n)
+    doubled = nd.fuse(lambda x, n: x + n * 2)
+    for dtype in ("i1", "i4", "i8", "u1", "u8"):
+        info = np.iinfo(dtype)
+        x = np.array([info.min, 0, info.max], dtype)
+        for n in (-(2**70), -1, 0, 300, 2**40, 2**63, 2**64, 2**70):
+            eager = nd.array(x, device="cpu")
+            want = (eager < n, eager <= n, eager == n, eager != n, eager > n, n < eager)
+            if info.min <= n <= min(info.max, 2**63 - 1):
+                for got, answer in zip(compare(on_device(x), n), want, strict=True):
+                    np.testing.assert_array_equal(host(got), np.asarray(answer))
+            else:
+                with raises(CudaError, "kernel library"):  # which the fake device has not
+                    compare(on_device(x), n)
+                assert ran_on[-1] is nd.CudaArray
+            constant = nd.fuse(lambda x, n=n: (x < n, x == n, nd.logical_and(x, n)))
+            for got, answer in zip(
+                constant(on_device(x)), (eager < n, eager == n, nd.logical_and(eager, n)), strict=True
+            ):
+                np.testing.assert_array_equal(host(got), np.asarray(answer))
+            if info.min <= n <= min(info.max, 2**63 - 1):
+                np.testing.assert_array_equal(host(add(on_device(x), n)), np.asarray(eager + n))
+            elif n > info.max or n < info.min:
+                with raises(OverflowError, "out of bounds"):
+                    add(on_device(x), n)
+        with raises(OverflowError, "out of bounds"):
+            doubled(on_device(x), info.max)
+
+
+def test_fuse_refuses_numpys_arrays():
+    fused = nd.fuse(lambda x, y: x + y)
+    for arguments in ((np.ones(3), np.ones(3)), (on_device(np.ones(3)), np.ones(3)), (np.ones(3), 1)):
+        with raises(TypeError, "Unsupported type <class 'numpy.ndarray'>"):
+            fused(*arguments)

@@ -50,7 +50,7 @@ def check(got, want, *, rtol=None, dtype=True):
         for one, other in zip(got, want, strict=True):
             check(one, other, rtol=rtol, dtype=dtype)
         return
-    if isinstance(want, str) or want is None:
+    if isinstance(want, (str, bytes)) or want is None:
         assert got == want
         return
     if isinstance(want, np.generic) and not isinstance(got, nd.ndarray):
@@ -106,6 +106,11 @@ def on_device(arrays, device):
     ours = {name: put(value, device) for name, value in arrays.items()}
     ours["r"] = ours["r"][::-2, 1::2]
     return ours
+
+
+def rows(table):
+    """The expressions of a table, one a line."""
+    return [line for line in table.splitlines() if line]
 
 
 def evaluate(expression, xp, arrays):

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 from dlbridge import nd
 from dlbridge.nd import cuda
 from lifecycle_support import compile_shared
@@ -60,7 +61,7 @@ def test_modules_are_found_without_numpy_or_a_framework():
         "assert not {'numpy', 'torch', 'cupy', 'rmm'} & set(sys.modules), sorted(sys.modules)\n"
         "assert sorted(set(cuda.__all__) - set(dir(cuda))) == []\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 LEFT_OVERS = """
@@ -229,3 +230,11 @@ def test_rmms_resource_serves_arrays():
 
 def _address(data: bytes) -> int:
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+@pytest.mark.gpu
+def test_arrays_in_memory_of_malloc_managed_say_so():
+    with cuda.using_allocator(cuda.malloc_managed):
+        x = nd.ones(3)
+        assert x.__dlpack_device__()[0] == 13 and (x + x).tolist() == [2, 2, 2]
+    assert nd.ones(3).__dlpack_device__()[0] == 2

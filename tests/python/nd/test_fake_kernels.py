@@ -7,7 +7,8 @@ from pathlib import Path
 
 import caster_support
 import pytest
-from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package, run_python
+from child_process import run_python
+from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="what results are compared with")
 

@@ -168,7 +168,7 @@ def test_import_is_light():
     loaded = ast.literal_eval(done.stdout)
     assert not {"numpy", "typing", "re", "enum", "collections", "functools", "inspect", "dataclasses"} & set(loaded)
     ours = {m for m in loaded if m.startswith("dlbridge")}
-    assert ours == {f"dlbridge.nd{m}" for m in ("", "._native", "._dtypes", "._methods", "._ufuncs")}
+    assert ours == {f"dlbridge.nd{m}" for m in ("", "._native", "._array_methods", "._ufunc_methods")}
 
 
 def _environment():

@@ -1,4 +1,4 @@
-"""The scripts in examples/ run: every snippet of every seed, or it is skipped by name."""
+"""The scripts in examples/ run: every snippet of each, or it is skipped by name."""
 
 import importlib.util
 import pathlib
@@ -10,11 +10,14 @@ from dlbridge import nd
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
 # Snippets that need nothing but NumPy: these must run everywhere.
 ALWAYS = {
-    "seed_000": {"NumPy: __array_ufunc__ and __array_function__", "DLPack: to a capsule and back"},
-    "seed_001": {"DLPack: a capsule given to from_dlpack()", "Device memory: the pointer of an array"},
-    "seed_002": set(),
-    "seed_003": {"dlpack.tests.run()"},
-    "seed_004": {
+    "cupy_interoperability": {"NumPy: __array_ufunc__ and __array_function__", "DLPack: to a capsule and back"},
+    "cupy_interoperability_newer": {
+        "DLPack: a capsule given to from_dlpack()",
+        "Device memory: the pointer of an array",
+    },
+    "sharing_is_caring": set(),
+    "pydlpack_readme": {"dlpack.tests.run()"},
+    "cupy_basics": {
         "basics of ndarray: the norm on both sides",
         "data transfer: to the current device",
         "data transfer: an uninitialised array",
@@ -34,7 +37,7 @@ def load(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(ALWAYS))
-def test_seed(name, monkeypatch, capfd):
+def test_example(name, monkeypatch, capfd):
     before = {key: sys.modules.get(key) for key in ("dlpack", "dlpack.tests")}
     try:
         outcomes = load(name, monkeypatch).run()
@@ -52,5 +55,5 @@ def test_seed(name, monkeypatch, capfd):
         assert lacking == []
 
 
-def test_every_seed_has_its_script():
-    assert {path.stem for path in EXAMPLES.glob("seed_*.py")} == set(ALWAYS)
+def test_every_script_is_run():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} - {"snippets"} == set(ALWAYS)

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 from dlbridge import _core, asdlpack, nd
-from dlbridge.nd import cuda
+from dlbridge.nd import _native, cuda
+from dlbridge.tests._gate import Gate
 
 np = pytest.importorskip("numpy", reason="the oracle of the tests")
 COUNT = _core.cuda_info()["device_count"]
@@ -36,8 +37,9 @@ def test_copies_keep_values_and_dtype_both_ways(layout, dtype):
 def test_copies_wait_for_the_work_before_and_the_memory_for_the_copy():
     n = 1 << 24
     for near, far in itertools.permutations((0, 1)):
-        with cuda.Device(near), cuda.Stream(non_blocking=True):
+        with cuda.Device(near), cuda.Stream(non_blocking=True) as stream, Gate(limit_s=5) as gate:
             x = nd.zeros(n, "int32")
+            gate.hold(stream.ptr)
             for _ in range(50):
                 x += 1
             moved = x.to_device(f"cuda:{far}")
@@ -73,6 +75,23 @@ def test_operands_of_two_devices_meet_on_the_firsts_where_it_reaches_the_other()
             call()
 
 
+def test_arrays_are_moved_to_the_gpu_of_a_device_block():
+    here = nd.arange(1 << 20, device="cuda:0")
+    with cuda.Device(1):
+        there = nd.asarray(here)
+        assert str(there.device) == "cuda:1" and bool((there == nd.arange(1 << 20)).all())
+        assert nd.asarray(there) is there and str(nd.from_dlpack(here).device) == "cuda:0"
+    assert nd.asarray(there) is there and nd.asarray(here) is here
+
+
+def test_the_condition_of_where_comes_from_another_gpu():
+    condition, out = nd.asarray([0, 2, 0, 1], device="cuda:1"), nd.zeros(4, "int64", device="cuda:0")
+    x = nd.arange(4, device="cuda:0")
+    if cuda.can_access_peer(0, 1):
+        _native.where(condition, x, x + 10, out=out)
+        assert out.tolist() == [10, 1, 12, 3]
+
+
 def test_kernels_run_where_their_arrays_are():
     kernel = nd.ElementwiseKernel("T x", "T y", "y = x * 2 + 1", "two_x_plus_1")
     try:
@@ -105,15 +124,17 @@ def test_streams_and_events_across_devices():
     with cuda.Device(1):
         second = cuda.Stream(non_blocking=True)
         x = nd.zeros(1 << 22, "int32")
-    with cuda.Device(0), first:
-        source = nd.zeros(1 << 22, "int32")
-        for _ in range(20):
-            source += 1
-        done = first.record()
-    second.wait_event(done)
-    with cuda.Device(1), second:
-        nd.copyto(x, source)
-        x += 1
+    with Gate(limit_s=5) as gate:
+        with cuda.Device(0), first:
+            source = nd.zeros(1 << 22, "int32")
+            gate.hold(first.ptr)
+            for _ in range(20):
+                source += 1
+            done = first.record()
+        second.wait_event(done)
+        with cuda.Device(1), second:
+            nd.copyto(x, source)
+            x += 1
     second.synchronize()
     assert bool((x == 21).all())
 

@@ -345,7 +345,7 @@ def test_without_nvrtc_every_place_is_named():
         "except RuntimeError as error: print(error)\n"
         "else: print('found')"
     )
-    from lifecycle_support import run_python
+    from child_process import run_python
 
     done = run_python(code, DLBRIDGE_NVRTC="/there/is/none.so")
     assert "pip install nvidia-cuda-nvrtc" in done.stdout and "/there/is/none.so: " in done.stdout
@@ -418,3 +418,24 @@ def test_nvrtc_takes_every_operation_of_fused_functions(cache_folder):
                 dtypes = (dtype, *(node.dtype for node in stage.outputs))
                 loop = codegen.Loop(1, 1, False, -1, "d" * (1 + outputs), (), "", dtypes, "a" * (1 + outputs))
                 assert nvrtc.compile_source(stage.kernel.source(loop).code, "everything", 90).image
+
+
+def test_a_kernel_is_set_up_once_and_says_what_a_launch_cannot_take():
+    kernel = nd.RawKernel('extern "C" __global__ void f() {}', "f")
+    with pytest.raises(TypeError, match="once"):
+        kernel.__init__('extern "C" __global__ void g() {}', "g")
+    for grid, block, keywords in (
+        (("x",), (1,), {}),
+        ((1,), 2.5, {}),
+        ((1,), (1, None), {}),
+        ((1,), (1,), {"shared_mem": "x"}),
+    ):
+        with pytest.raises(TypeError):
+            kernel(grid, block, (), **keywords)
+
+    class Raising:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kernel((Raising(),), (1,), ())

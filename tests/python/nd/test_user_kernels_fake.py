@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package, run_python
+from child_process import run_python
+from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="the oracle of the kernels")
 

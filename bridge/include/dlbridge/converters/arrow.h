@@ -26,10 +26,10 @@ struct ArrowType {
   DType dtype;
 };
 inline constexpr ArrowType kArrowTypes[] = {
-    {arrow::Type::INT8, DType::kInt8},       {arrow::Type::UINT8, DType::kUInt8},
-    {arrow::Type::INT16, DType::kInt16},     {arrow::Type::UINT16, DType::kUInt16},
-    {arrow::Type::INT32, DType::kInt32},     {arrow::Type::UINT32, DType::kUInt32},
-    {arrow::Type::INT64, DType::kInt64},     {arrow::Type::UINT64, DType::kUInt64},
+    {arrow::Type::INT8, DType::kInt8},          {arrow::Type::UINT8, DType::kUInt8},
+    {arrow::Type::INT16, DType::kInt16},        {arrow::Type::UINT16, DType::kUInt16},
+    {arrow::Type::INT32, DType::kInt32},        {arrow::Type::UINT32, DType::kUInt32},
+    {arrow::Type::INT64, DType::kInt64},        {arrow::Type::UINT64, DType::kUInt64},
     {arrow::Type::HALF_FLOAT, DType::kFloat16}, {arrow::Type::FLOAT, DType::kFloat32},
     {arrow::Type::DOUBLE, DType::kFloat64},
 };
@@ -53,8 +53,9 @@ template <class X, class Import>
 X import_by_arrow(Tensor&& t, const caps& c, Import import) {
   arrow::Result<X> made = import(std::move(t).release());
   if (!made.ok())
-    throw_conversion("to", c, {ErrorCode::kRefused, "Arrow's import failed with " + made.status().ToString() +
-                                                        " Hint: the tensor is released; Arrow consumes it on error"});
+    throw_conversion("to", c,
+                     {ErrorCode::kRefused, "Arrow's import failed with " + made.status().ToString() +
+                                               " Hint: the tensor is released; Arrow consumes it on error"});
   return std::move(made).ValueUnsafe();
 }
 
@@ -98,8 +99,7 @@ struct converter<std::shared_ptr<arrow::Tensor>> {
 template <>
 struct converter<std::shared_ptr<arrow::Array>> {
   using X = std::shared_ptr<arrow::Array>;
-  static constexpr caps capabilities =
-      detail::arrow_caps("std::shared_ptr<arrow::Array>", 1, 1, stride_rule::c_contig);
+  static constexpr caps capabilities = detail::arrow_caps("std::shared_ptr<arrow::Array>", 1, 1, stride_rule::c_contig);
 
   static Status describe(const X& x, Tensor& out) {
     if (x == nullptr) return malformed("the shared_ptr<arrow::Array> is null");

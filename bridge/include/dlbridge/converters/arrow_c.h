@@ -116,8 +116,8 @@ struct ArrowFormat {
   DType dtype;
 };
 inline constexpr ArrowFormat kArrowFormats[] = {
-    {'c', DType::kInt8},   {'C', DType::kUInt8},  {'s', DType::kInt16},  {'S', DType::kUInt16},
-    {'i', DType::kInt32},  {'I', DType::kUInt32}, {'l', DType::kInt64},  {'L', DType::kUInt64},
+    {'c', DType::kInt8},    {'C', DType::kUInt8},   {'s', DType::kInt16},   {'S', DType::kUInt16},
+    {'i', DType::kInt32},   {'I', DType::kUInt32},  {'l', DType::kInt64},   {'L', DType::kUInt64},
     {'e', DType::kFloat16}, {'f', DType::kFloat32}, {'g', DType::kFloat64},
 };
 constexpr DTypeSet arrow_dtypes() {
@@ -152,7 +152,8 @@ inline Status describe_arrow_c(const ArrowSchema& s, const ArrowArray& a, DLDevi
                    ". Hint: booleans are bit-packed in Arrow; cast to uint8 first");
   if (a.length < 0 || a.offset < 0 || a.n_buffers != 2 || a.buffers == nullptr)
     return malformed("the Arrow array has length " + std::to_string(a.length) + ", offset " + std::to_string(a.offset) +
-                     " and " + std::to_string(a.n_buffers) + " buffers; a primitive array has two, and no negative "
+                     " and " + std::to_string(a.n_buffers) +
+                     " buffers; a primitive array has two, and no negative "
                      "numbers. The producer's struct is damaged");
   if (has_null(a, is_host(device)))
     return refused("the Arrow array has nulls, and a tensor has no place for them. Hint: fill_null() or drop_null()");

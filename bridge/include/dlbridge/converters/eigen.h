@@ -18,10 +18,10 @@ template <class T, class Plain>
 using EigenPlain = std::conditional_t<std::is_const_v<T>, const Plain, Plain>;
 }
 template <class T, int Rows = Eigen::Dynamic, int Cols = Eigen::Dynamic>
-using EigenMap = Eigen::Map<
-    detail::EigenPlain<T, Eigen::Matrix<std::remove_const_t<T>, Rows, Cols,
-                                        Cols == 1 && Rows != 1 ? Eigen::ColMajor : Eigen::RowMajor>>,
-    Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+using EigenMap =
+    Eigen::Map<detail::EigenPlain<T, Eigen::Matrix<std::remove_const_t<T>, Rows, Cols,
+                                                   Cols == 1 && Rows != 1 ? Eigen::ColMajor : Eigen::RowMajor>>,
+               Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 template <class T, int Size = Eigen::Dynamic>
 using EigenVectorMap = Eigen::Map<detail::EigenPlain<T, Eigen::Matrix<std::remove_const_t<T>, Size, 1>>,
                                   Eigen::Unaligned, Eigen::InnerStride<Eigen::Dynamic>>;
@@ -55,9 +55,10 @@ constexpr stride_rule eigen_rule(bool row_major, bool vector) {
 
 [[noreturn, gnu::cold]] inline void throw_eigen_fixed(const caps& c, const char* what, std::int64_t fixed,
                                                       const Tensor& t) {
-  throw_conversion("to", c, {ErrorCode::kMalformed, std::string("expected ") + what + " " + std::to_string(fixed) +
-                                                        ", which the Map's type fixes, got " + describe(t) +
-                                                        ". Hint: use dlbridge::EigenMap<T>, which takes every layout"});
+  throw_conversion("to", c,
+                   {ErrorCode::kMalformed, std::string("expected ") + what + " " + std::to_string(fixed) +
+                                               ", which the Map's type fixes, got " + describe(t) +
+                                               ". Hint: use dlbridge::EigenMap<T>, which takes every layout"});
 }
 }  // namespace detail
 
@@ -132,6 +133,7 @@ struct eigen_plain_converter {
             .devices = kOnHost,
             .min_rank = X::IsVectorAtCompileTime ? 1 : 2,
             .max_rank = X::IsVectorAtCompileTime ? 1 : 2,
+            .strides = stride_rule::any,
             .read_only = true,
             .source = source_kind::container,
             .result = result_kind::copy};

@@ -47,9 +47,9 @@ template <class Plain, int Options, template <class> class MakePointer>
 struct converter<Eigen::TensorMap<Plain, Options, MakePointer>> {
   using X = Eigen::TensorMap<Plain, Options, MakePointer>;
   using T = std::conditional_t<std::is_const_v<Plain>, const typename Plain::Scalar, typename Plain::Scalar>;
-  static constexpr caps capabilities = detail::eigen_tensor_caps<X>(
-      std::is_const_v<Plain> ? "Eigen::TensorMap<const Tensor>" : "Eigen::TensorMap", std::is_const_v<T>,
-      result_kind::view);
+  static constexpr caps capabilities =
+      detail::eigen_tensor_caps<X>(std::is_const_v<Plain> ? "Eigen::TensorMap<const Tensor>" : "Eigen::TensorMap",
+                                   std::is_const_v<T>, result_kind::view);
 
   static Status describe(const X& x, Tensor& out) {
     return detail::describe_eigen_tensor(x, const_cast<T*>(x.data()), out);

@@ -35,12 +35,11 @@ constexpr DeviceSet kokkos_devices() {
   return set;
 }
 template <class Space>
-inline constexpr DLDevice kKokkosDevice{
-    (kokkos_devices<Space>() & kOnCpu) != 0                   ? kDLCPU
-    : (kokkos_devices<Space>() & devices(kDLCUDA)) != 0       ? kDLCUDA
-    : (kokkos_devices<Space>() & devices(kDLCUDAManaged)) != 0 ? kDLCUDAManaged
-                                                               : kDLCUDAHost,
-    0};
+inline constexpr DLDevice kKokkosDevice{(kokkos_devices<Space>() & kOnCpu) != 0                    ? kDLCPU
+                                        : (kokkos_devices<Space>() & devices(kDLCUDA)) != 0        ? kDLCUDA
+                                        : (kokkos_devices<Space>() & devices(kDLCUDAManaged)) != 0 ? kDLCUDAManaged
+                                                                                                   : kDLCUDAHost,
+                                        0};
 }  // namespace detail
 
 // The View that takes every layout. `T` const: a read-only one.
@@ -108,10 +107,10 @@ struct converter<Kokkos::View<Data, Properties...>> {
     const auto fixed =
         axis < static_cast<int>(X::rank_dynamic) ? -1 : detail::as(X::static_extent(static_cast<unsigned>(axis)));
     if (fixed < 0 || fixed == t.dl.shape[axis]) return;
-    detail::throw_conversion("to", capabilities,
-                             {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " +
-                                                         std::to_string(axis) + ", got " + dlbridge::describe(t) +
-                                                         ". Hint: use dlbridge::KokkosView<T, rank>"});
+    detail::throw_conversion(
+        "to", capabilities,
+        {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " + std::to_string(axis) +
+                                    ", got " + dlbridge::describe(t) + ". Hint: use dlbridge::KokkosView<T, rank>"});
   }
 };
 

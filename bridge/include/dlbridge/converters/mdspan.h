@@ -49,9 +49,9 @@ struct mdspan_converter {
             .devices = kDevices,
             .min_rank = static_cast<std::int32_t>(kRank),
             .max_rank = static_cast<std::int32_t>(kRank),
-            .strides = kStrided                           ? stride_rule::positive
+            .strides = kStrided                        ? stride_rule::positive
                        : std::is_same_v<Layout, Right> ? stride_rule::c_contig
-                                                         : stride_rule::f_contig,
+                                                       : stride_rule::f_contig,
             .read_only = std::is_const_v<T>,
             .source = source_kind::view,
             .result = result_kind::view};
@@ -87,18 +87,20 @@ struct mdspan_converter {
  private:
   static Index index(std::int64_t value, const caps& c) {
     if (value > static_cast<std::int64_t>(std::numeric_limits<Index>::max()) && sizeof(Index) < 8)
-      throw_conversion("to", c, {ErrorCode::kOverflow, "the extent or stride " + std::to_string(value) +
-                                                           " does not fit in the index_type of the mdspan. Hint: use "
-                                                           "extents of std::int64_t"});
+      throw_conversion("to", c,
+                       {ErrorCode::kOverflow, "the extent or stride " + std::to_string(value) +
+                                                  " does not fit in the index_type of the mdspan. Hint: use "
+                                                  "extents of std::int64_t"});
     return static_cast<Index>(value);
   }
   static void check_static(std::size_t axis, const Tensor& t, const caps& c) {
     constexpr auto kDynamic = std::numeric_limits<std::size_t>::max();
     const auto fixed = static_cast<std::size_t>(Extents::static_extent(axis));
     if (fixed == kDynamic || fixed == static_cast<std::size_t>(t.dl.shape[axis])) return;
-    throw_conversion("to", c, {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " +
-                                                          std::to_string(axis) + ", got " + describe_tensor(t) +
-                                                          ". Hint: use dextents, or reshape in the producer"});
+    throw_conversion("to", c,
+                     {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " +
+                                                 std::to_string(axis) + ", got " + describe_tensor(t) +
+                                                 ". Hint: use dextents, or reshape in the producer"});
   }
   static std::string describe_tensor(const Tensor& t) { return dlbridge::describe(t); }
 };
@@ -119,7 +121,7 @@ struct converter<std::mdspan<T, Extents, Layout, std::default_accessor<T>>> {
 #if defined(DLBRIDGE_HAS_CUDA_MDSPAN)
 // Its pointers may be of either side: the type does not say, kernels take it as well as host code.
 template <class T, class Extents, class Layout>
-struct converter< ::cuda::std::mdspan<T, Extents, Layout, ::cuda::std::default_accessor<T>>> {
+struct converter<::cuda::std::mdspan<T, Extents, Layout, ::cuda::std::default_accessor<T>>> {
   using X = ::cuda::std::mdspan<T, Extents, Layout, ::cuda::std::default_accessor<T>>;
   using Body =
       detail::mdspan_converter<X, ::cuda::std::layout_right, ::cuda::std::layout_left, ::cuda::std::layout_stride,

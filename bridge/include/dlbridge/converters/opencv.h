@@ -25,11 +25,11 @@ struct CvDepth {
 };
 // By OpenCV's macros, since OpenCV 5 renumbers nothing but adds some.
 inline constexpr CvDepth kCvDepths[] = {
-    {CV_8U, DType::kUInt8},   {CV_8S, DType::kInt8},     {CV_16U, DType::kUInt16},  {CV_16S, DType::kInt16},
-    {CV_32S, DType::kInt32},  {CV_32F, DType::kFloat32}, {CV_64F, DType::kFloat64}, {CV_16F, DType::kFloat16},
+    {CV_8U, DType::kUInt8},      {CV_8S, DType::kInt8},     {CV_16U, DType::kUInt16},  {CV_16S, DType::kInt16},
+    {CV_32S, DType::kInt32},     {CV_32F, DType::kFloat32}, {CV_64F, DType::kFloat64}, {CV_16F, DType::kFloat16},
 #if defined(CV_16BF)
-    {CV_16BF, DType::kBFloat16}, {CV_Bool, DType::kBool},
-    {CV_64U, DType::kUInt64},    {CV_64S, DType::kInt64}, {CV_32U, DType::kUInt32},
+    {CV_16BF, DType::kBFloat16}, {CV_Bool, DType::kBool},   {CV_64U, DType::kUInt64},  {CV_64S, DType::kInt64},
+    {CV_32U, DType::kUInt32},
 #endif
 };
 constexpr DTypeSet cv_dtypes() {
@@ -54,7 +54,7 @@ inline constexpr int kCvMaxDims = CV_VERSION_MAJOR >= 5 ? 10 : 32;
 struct CvShape {
   int dims = 0;
   int channels = 1;
-  int sizes[kCvMaxDims];           // `dims` of them
+  int sizes[kCvMaxDims];          // `dims` of them
   std::size_t steps[kCvMaxDims];  // bytes; the last one is the pixel
 };
 

@@ -34,6 +34,7 @@ struct converter<std::vector<T, Allocator>> {
                                      .devices = kOnHost,
                                      .min_rank = 1,
                                      .max_rank = 1,
+                                     .strides = stride_rule::any,
                                      .read_only = true,
                                      .source = source_kind::container,
                                      .result = result_kind::copy};
@@ -55,6 +56,8 @@ struct converter<std::array<T, N>> {
                                      .devices = kOnHost,
                                      .min_rank = 1,
                                      .max_rank = 1,
+                                     .extents = shape<static_cast<std::int64_t>(N)>::kList,
+                                     .strides = stride_rule::any,
                                      .read_only = true,
                                      .source = source_kind::container,
                                      .result = result_kind::copy};
@@ -62,23 +65,22 @@ struct converter<std::array<T, N>> {
   static Status describe(Array& x, Tensor& out) {
     return detail::describe_run(x.data(), N, out);
   }
-  // The extent is part of the type: another one is refused.
-  static std::array<T, N> to(Tensor& t, const options&) {
-    using Shape = shape<static_cast<std::int64_t>(N)>;
-    if (auto why = check<const T, Shape, on_host>(t)) detail::throw_conversion("to", capabilities, *why);
+  static std::array<T, N> to(TensorView<const T, 1> v, const options&) {
     std::array<T, N> out;
-    detail::copy_elements(t.view<const T, 1>(), out.data());
+    detail::copy_elements(v, out.data());
     return out;
   }
 };
 
 template <class T, std::size_t Extent>
 struct converter<std::span<T, Extent>> {
+  static constexpr std::int64_t kExtent = Extent == std::dynamic_extent ? dyn : static_cast<std::int64_t>(Extent);
   static constexpr caps capabilities{.name = std::is_const_v<T> ? "std::span<const T>" : "std::span",
                                      .dtypes = dtypes(dtype_of_v<T>),
                                      .devices = kOnHost,
                                      .min_rank = 1,
                                      .max_rank = 1,
+                                     .extents = shape<kExtent>::kList,
                                      .strides = stride_rule::c_contig,
                                      .read_only = std::is_const_v<T>,
                                      .source = source_kind::view,
@@ -87,10 +89,6 @@ struct converter<std::span<T, Extent>> {
     return detail::describe_run(x.data(), x.size(), out);
   }
   static std::span<T, Extent> to(Tensor& t, const options&) {
-    if constexpr (Extent != std::dynamic_extent) {
-      using Shape = shape<static_cast<std::int64_t>(Extent)>;
-      if (auto why = check<T, Shape>(t)) detail::throw_conversion("to", capabilities, *why);
-    }
     return std::span<T, Extent>(static_cast<T*>(t.dl.data), static_cast<std::size_t>(t.size));
   }
 };

@@ -19,9 +19,9 @@ struct TrtType {
   DType dtype;
 };
 inline constexpr TrtType kTrtTypes[] = {
-    {nvinfer1::DataType::kFLOAT, DType::kFloat32}, {nvinfer1::DataType::kHALF, DType::kFloat16},
-    {nvinfer1::DataType::kINT8, DType::kInt8},     {nvinfer1::DataType::kINT32, DType::kInt32},
-    {nvinfer1::DataType::kBOOL, DType::kBool},     {nvinfer1::DataType::kUINT8, DType::kUInt8},
+    {nvinfer1::DataType::kFLOAT, DType::kFloat32},    {nvinfer1::DataType::kHALF, DType::kFloat16},
+    {nvinfer1::DataType::kINT8, DType::kInt8},        {nvinfer1::DataType::kINT32, DType::kInt32},
+    {nvinfer1::DataType::kBOOL, DType::kBool},        {nvinfer1::DataType::kUINT8, DType::kUInt8},
     {nvinfer1::DataType::kFP8, DType::kFloat8E4M3FN}, {nvinfer1::DataType::kBF16, DType::kBFloat16},
     {nvinfer1::DataType::kINT64, DType::kInt64},
 };
@@ -91,8 +91,9 @@ struct converter<TensorRTBinding> {
     for (std::int32_t i = 0; i < t.dl.ndim; ++i) {
       out.dims.d[i] = static_cast<std::remove_reference_t<decltype(out.dims.d[0])>>(t.dl.shape[i]);
       if (out.dims.d[i] != t.dl.shape[i])
-        detail::throw_conversion("to", capabilities, {ErrorCode::kOverflow, "an extent of " + describe_text(t) +
-                                                                                " does not fit TensorRT's Dims"});
+        detail::throw_conversion(
+            "to", capabilities,
+            {ErrorCode::kOverflow, "an extent of " + describe_text(t) + " does not fit TensorRT's Dims"});
     }
     for (const detail::TrtType& row : detail::kTrtTypes)
       if (row.dtype == t.dtype().id) out.type = row.trt;

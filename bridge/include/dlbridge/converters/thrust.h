@@ -20,6 +20,7 @@ struct converter<thrust::host_vector<T, Allocator>> {
                                      .devices = kOnHost,
                                      .min_rank = 1,
                                      .max_rank = 1,
+                                     .strides = stride_rule::any,
                                      .read_only = true,
                                      .source = source_kind::container,
                                      .result = result_kind::copy};

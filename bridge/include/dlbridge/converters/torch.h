@@ -11,6 +11,7 @@
 
 #include "dlbridge/converter.h"
 #include "dlbridge/describe.h"
+#include "dlbridge/torch_caps.h"
 
 namespace dlbridge {
 
@@ -45,7 +46,7 @@ inline constexpr std::array<TorchDType, 22> kTorchDTypes{{
 }};
 
 struct TorchTables {
-  std::array<std::int8_t, 64> dtype_of{};                // by ScalarType; -1: none
+  std::array<std::int8_t, 64> dtype_of{};                 // by ScalarType; -1: none
   std::array<at::ScalarType, kDTypes.size()> torch_of{};  // by DType
   DTypeSet known = 0;
 };
@@ -83,13 +84,8 @@ inline const char* torch_obstacle(const at::Tensor& x) {
 
 template <>
 struct converter<at::Tensor> {
-  static constexpr caps capabilities{.name = "at::Tensor",
-                                     .dtypes = detail::kTorch.known,
-                                     .devices = kOnHost | kOnCuda,
-                                     .strides = stride_rule::non_negative,
-                                     .overlap = true,
-                                     .source = source_kind::handle,
-                                     .result = result_kind::owner};
+  static constexpr caps capabilities = kTorchCaps;
+  static_assert(capabilities.dtypes == detail::kTorch.known);
 
   static Status describe(const at::Tensor& x, Tensor& out) {
     if (const char* obstacle = detail::torch_obstacle(x))
@@ -127,12 +123,12 @@ struct converter<at::Tensor> {
     if (is_cuda(t.dl.device) && !o.stream && o.sync == sync::event)
       order_for_use(t, {.stream = stream_ref::from_handle(detail::torch_stream(device))});
     const auto rank = static_cast<std::size_t>(t.dl.ndim);
-    at::Tensor out = at::for_blob(t.dl.data, {t.dl.shape, rank})
-                         .strides(at::IntArrayRef(t.dl.strides, rank))
-                         .options(at::TensorOptions(detail::kTorch.torch_of[static_cast<std::size_t>(t.dtype().id)])
-                                      .device(device))
-                         .target_device(device)
-                         .make_tensor();
+    at::Tensor out =
+        at::for_blob(t.dl.data, {t.dl.shape, rank})
+            .strides(at::IntArrayRef(t.dl.strides, rank))
+            .options(at::TensorOptions(detail::kTorch.torch_of[static_cast<std::size_t>(t.dtype().id)]).device(device))
+            .target_device(device)
+            .make_tensor();
     if (t.owner)
       out.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
           at::DataPtr(t.dl.data, t.owner.context(), t.owner.release_function(), device));

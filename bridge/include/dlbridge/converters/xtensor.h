@@ -55,6 +55,7 @@ constexpr caps xtensor_caps(std::string_view name, std::int32_t rank, result_kin
           .devices = kOnHost,
           .min_rank = rank == dyn ? 0 : rank,
           .max_rank = rank == dyn ? kMaxDims : rank,
+          .strides = stride_rule::any,
           .read_only = result == result_kind::copy || std::is_const_v<T>,
           .source = result == result_kind::copy ? source_kind::container : source_kind::view,
           .result = result};
@@ -80,9 +81,9 @@ template <class T, std::size_t Rank>
 struct converter<xt::xtensor_adaptor<xt::xbuffer_adaptor<T*, xt::no_ownership, std::allocator<std::remove_const_t<T>>>,
                                      Rank, xt::layout_type::dynamic>> {
   using X = XTensorView<T, Rank>;
-  static constexpr caps capabilities = detail::xtensor_caps<T>(
-      std::is_const_v<T> ? "xt::xtensor_adaptor<const T>" : "xt::xtensor_adaptor", static_cast<std::int32_t>(Rank),
-      result_kind::view);
+  static constexpr caps capabilities =
+      detail::xtensor_caps<T>(std::is_const_v<T> ? "xt::xtensor_adaptor<const T>" : "xt::xtensor_adaptor",
+                              static_cast<std::int32_t>(Rank), result_kind::view);
   static Status describe(const X& x, Tensor& out) { return detail::describe_xtensor(x, const_cast<T*>(x.data()), out); }
   static X to(Tensor& t, const options&) { return detail::make_xtensor_view<X, T>(t); }
 };

@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "dlbridge/argument_text.h"
 #include "dlbridge/c_api.h"
+#include "dlbridge/dlpack_codec.h"
 #include "dlbridge/exception.h"
+#include "dlbridge/pybind11/place.h"
 #include "dlbridge/tensor.h"
 
 #if PYBIND11_VERSION_MAJOR < 3
@@ -34,7 +37,8 @@ namespace detail {
   if (table == nullptr) {
     const py::error_already_set cause;
     throw py::import_error("this extension module takes arrays through the package dlbridge, which cannot be "
-                           "imported (" + std::string(cause.what()) + "). Install it: pip install dlbridge");
+                           "imported (" +
+                           std::string(cause.what()) + "). Install it: pip install dlbridge");
   }
   if (table->major != c_api::kMajor || table->size < sizeof(c_api::Table))
     throw py::import_error("this extension module was compiled for version " + std::to_string(c_api::kMajor) + "." +
@@ -45,13 +49,14 @@ namespace detail {
     try {
       if (pending) std::rethrow_exception(pending);
     } catch (const Error& error) {
-      api_table->raise(static_cast<std::uint8_t>(error.code()), error.what());
+      api_table->raise(static_cast<std::uint8_t>(error.code()), error.what_for_caller().c_str());
     }
   });
   api_table = table;
 }
 inline const c_api::Table& api() {
-  if (api_table == nullptr) [[unlikely]] fetch_api();
+  if (api_table == nullptr) [[unlikely]]
+    fetch_api();
   return *api_table;
 }
 
@@ -78,9 +83,8 @@ class Reference {
   void reset() noexcept {
     if (object_ == nullptr) return;
     if (holds_gil()) [[likely]]
-      Py_DECREF(object_);
-    else
-      api_table->release(object_);
+      detail::outlive_thread_exit([this] { Py_DECREF(object_); });
+    else api_table->release(object_);
     object_ = nullptr;
   }
   // For whoever surely holds the GIL.
@@ -89,12 +93,12 @@ class Reference {
 
   // An owner with a reference of its own. Any thread, with the GIL or without.
   Owner share() const {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const PyGILState_STATE state = detail::outlive_thread_exit(PyGILState_Ensure);
     Py_XINCREF(object_);
     PyGILState_Release(state);
-    return object_ == nullptr ? Owner() : Owner(object_, [](void* object) noexcept {
-      api_table->release(static_cast<PyObject*>(object));
-    });
+    return object_ == nullptr
+               ? Owner()
+               : Owner(object_, [](void* object) noexcept { api_table->release(static_cast<PyObject*>(object)); });
   }
 
  private:
@@ -115,9 +119,17 @@ inline void point_at_record(Tensor& t, const c_api::Record& record, const DTypeI
 inline const DTypeInfo& known_dtype(DLDataType dtype) {
   const DTypeInfo* row = find_dtype(dtype);
   if (row == nullptr) [[unlikely]]
-    throw Error(ErrorCode::kRefused, "the array's dtype, " + dtype_name(dtype) + ", is not one that this extension "
-                                     "module was built with. Build it again with the installed dlbridge");
+    throw Error(ErrorCode::kRefused, "the array's dtype, " + dtype_name(dtype) +
+                                         ", is not one that this extension "
+                                         "module was built with. Build it again with the installed dlbridge");
   return *row;
+}
+
+// A tensor of the record, with extents and strides of its own, that owns nothing.
+[[gnu::cold]] inline Tensor tensor_of(const c_api::Record& record) {
+  Tensor seen;
+  point_at_record(seen, record, known_dtype(record.dl.dtype));
+  return alias_of(seen);
 }
 
 inline bool same_dtype(DLDataType a, DLDataType b) noexcept {
@@ -130,32 +142,63 @@ inline bool same_dtype(DLDataType a, DLDataType b) noexcept {
   return name;
 }
 
-// The function and the argument that are being loaded, where def() knows them.
-struct [[gnu::visibility("hidden")]] Place {
-  const ::pybind11::detail::function_record* function = nullptr;
-  std::size_t index = 0;
-
-  std::string argument() const {
-    if (function == nullptr) return "a";
-    const bool named = index < function->args.size() && function->args[index].name != nullptr;
-    return named ? function->args[index].name : "arg" + std::to_string(index);
-  }
-};
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void throw_refusal(Violation v, const Tensor& t, const Requirement& r,
-                                                                 PyObject* object, const Place& place) {
-  const std::string name = place.argument();
-  std::string text;
-  if (place.function != nullptr) text = std::string(place.function->name) + "(): argument '" + name + "': ";
-  text += refusal_text(v, t, r, name, type_name_of(object));
-  throw ::pybind11::type_error(text);
+// Why an array does not fit, without the name of the function.
+[[gnu::cold, gnu::noinline]] inline std::string reason_of(Violation v, const Tensor& t, const Requirement& r,
+                                                          PyObject* object, const Place& place) {
+  return refusal_text(v, t, r, place.argument(), type_name_of(object));
 }
 
-// Clears an error that says that the object is no fitting array; others (KeyboardInterrupt, MemoryError) are thrown.
-[[gnu::cold, gnu::noinline]] inline void clear_refusal() {
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0)
-    throw ::pybind11::error_already_set();
-  PyErr_Clear();
+// The pending error, and what it says where the readers or the producer's own C code have raised it. What Python code
+// of the producer's raises is its own affair (it has a traceback), as is what is no plain message.
+class [[gnu::visibility("hidden")]] Unreadable {
+ public:
+  enum class From : std::uint8_t { kReader, kConversion };  // the latter is Python code of the package's
+  [[gnu::cold]] explicit Unreadable(From from = From::kReader) : error_(::pybind11::error_already_set()) {
+    const ::pybind11::object arguments = error_.value().attr("args");
+    if (from == From::kReader && error_.trace()) return;
+    if (!PyTuple_CheckExact(arguments.ptr()) || PyTuple_GET_SIZE(arguments.ptr()) != 1) return;
+    PyObject* text = PyTuple_GET_ITEM(arguments.ptr(), 0);
+    const char* message = PyUnicode_CheckExact(text) ? PyUnicode_AsUTF8(text) : nullptr;
+    if (message == nullptr) {
+      PyErr_Clear();
+      return;
+    }
+    reason_ = message;
+    for (const std::string_view operation : {"asdlpack(): ", "stream: "})
+      if (reason_.starts_with(operation)) reason_.erase(0, operation.size());
+  }
+  // Another overload may be asked, as the object is no fitting array; KeyboardInterrupt, MemoryError and the like end
+  // the call.
+  bool is_refusal() const { return error_.matches(PyExc_Exception) && !error_.matches(PyExc_MemoryError); }
+  std::string text() const { return reason_.empty() ? error_.what() : reason_; }
+
+  [[noreturn, gnu::cold]] void raise(const Place& place, const Requirement* r = nullptr) {
+    if (!is_refusal() || reason_.empty()) throw std::move(error_);
+    if (const std::string before = refusals_before(place); !before.empty())
+      throw ::pybind11::type_error(place.callable() + ": no overload takes these arguments:" + before +
+                                   "\n    argument '" + place.argument() + "': " + reason_);
+    std::string text = place.prefix() + reason_;
+    if (r != nullptr && r->writable && error_.matches(PyExc_BufferError))
+      text += ". The function writes to it: what it writes to a copy has to be copied back";
+    error_.value().attr("args") = ::pybind11::make_tuple(text);
+    throw std::move(error_);
+  }
+
+ private:
+  ::pybind11::error_already_set error_;
+  std::string reason_;
+};
+
+// What a DLPack capsule holds, without taking it; false where it is spent or nothing that can be read.
+[[gnu::cold, gnu::noinline]] inline bool peek_capsule(PyObject* capsule, Tensor& out) {
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    const auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    return decode_dltensor(managed->dl_tensor, 0, out).ok();
+  }
+  if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return false;
+  const auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  return managed->version.major == kDLPackVersion.major &&
+         decode_dltensor(managed->dl_tensor, managed->flags, out).ok();
 }
 
 constexpr bool conversion_may_help(Violation v) noexcept {

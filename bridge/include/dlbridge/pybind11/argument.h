@@ -1,6 +1,7 @@
 // Arg, an array argument of a pybind11 function, and stream_arg.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -39,15 +40,6 @@ struct first_of<Is, Default, C, Rest...>
     : std::conditional_t<Is<C>::value, std::type_identity<C>, first_of<Is, Default, Rest...>> {};
 template <class C>
 struct is_layout : std::bool_constant<LayoutTag<C>> {};
-// Of shape<…>, where not all are dyn.
-template <class C>
-consteval bool has_extents() {
-  if constexpr (requires { C::kExtents[0]; C::kRank; }) {
-    for (int i = 0; i < C::kRank; ++i)
-      if (C::kExtents[i] != dyn) return true;
-  }
-  return false;
-}
 template <class C>
 struct is_device : std::bool_constant<DeviceTag<C>> {};
 
@@ -146,14 +138,18 @@ class Arg {
   static constexpr Requirement kRequirement = requirement_of<T, Device, Constraints...>();
   static constexpr int kRank =
       kRequirement.min_rank == kRequirement.max_rank ? static_cast<int>(kRequirement.max_rank) : static_cast<int>(dyn);
-  static constexpr bool kHasExtents = (detail::has_extents<Constraints>() || ...);
   static constexpr bool kMayConvert = (std::is_same_v<Constraints, may_convert> || ...);
   static constexpr bool kOverloaded = (std::is_same_v<Constraints, overloaded> || ...);
   static_assert(!kMayConvert || !kRequirement.writable,
                 "a writable argument is never converted: what is written to a copy is lost. Take const elements");
-  static_assert((0 + ... + int{detail::is_layout<Constraints>::value}) <= 1, "an argument has one layout");
-  static_assert((0 + ... + int{detail::is_device<Constraints>::value}) <= 1, "an argument has one device constraint");
 
+  // There is no Arg without an array.
+  template <class Never = void>
+  Arg() {
+    static_assert(!sizeof(Never*), "an Arg is made of an argument, and never empty. std::variant<Arg<...>, ...> has to "
+                                   "begin with std::monostate; better define an overload for each. An array or struct "
+                                   "of Args holds std::optional<Arg<...>>");
+  }
   Arg(Arg&& other) noexcept : holder_(std::move(other.holder_)), flags_(other.flags_) {
     std::construct_at(&kept_, other.kept_);
   }
@@ -164,18 +160,20 @@ class Arg {
     return *this;
   }
 
-  // The elements. Host memory is ready. With a rank that is known at run time only, the argument must stay where it is
-  // while the view is used.
-  auto view() const noexcept {
+  // The elements. Host memory is ready. The argument must outlive the view, and with a rank that is known at run time
+  // only it must stay where it is. A temporary gives no view.
+  auto view() const& noexcept {
     static_assert(Device::kHost, "device memory may still be written to by its producer: name the stream that you use "
                                  "it on, view(stream), which is made to wait");
     return make_view();
   }
   // The same, ready for work that is queued on `stream` later. Throws Error. Needs no GIL.
-  auto view(stream_ref stream) const {
+  auto view(stream_ref stream) const& {
     order(stream);
     return make_view();
   }
+  void view() const&& = delete;
+  void view(stream_ref) const&& = delete;
 
   // A tensor of the same memory, which may outlive the call. Takes the GIL for a moment where it is not held.
   Tensor tensor() const {
@@ -203,12 +201,11 @@ class Arg {
   template <class, class>
   friend struct ::pybind11::detail::type_caster;
 
-  Arg() noexcept {}  // load() makes it one
+  explicit Arg(std::nullptr_t) noexcept {}  // the caster's; load() makes it one
 
   static constexpr bool kTyped = !std::is_void_v<T>;
-  static constexpr Requirement kShapeOnly{.min_rank = kRequirement.min_rank,
-                                          .max_rank = kRequirement.max_rank,
-                                          .extents = kRequirement.extents};
+  static constexpr Requirement kShapeOnly{
+      .min_rank = kRequirement.min_rank, .max_rank = kRequirement.max_rank, .extents = kRequirement.extents};
   using Kept = typename detail::kept_of<T, kRank, Layout, Device>::type;
   static_assert(std::is_nothrow_copy_constructible_v<Kept> && std::is_trivially_destructible_v<Kept>);
   static constexpr bool kAnyRank = std::is_same_v<Kept, detail::AnyRank>;
@@ -217,43 +214,73 @@ class Arg {
   // For any rank the reader writes to where it stays.
   using Reading = detail::Reading<kCapacity>;
   auto& space([[maybe_unused]] Reading& local) noexcept {
-    if constexpr (kAnyRank)
-      return kept_.space();
-    else
-      return local;
+    if constexpr (kAnyRank) return kept_.space();
+    else return local;
   }
 
   enum class Outcome : std::uint8_t { kTaken, kUnreadable, kUnfit };  // kUnreadable: a Python error is set
 
-  // The caster's. False: this is no fitting array, and pybind11 may look for another overload. `convert`: pybind11
-  // tries nothing else before this, so an array that does not fit is an error.
+  // The caster's. False: this is no fitting array, and pybind11 may look for another overload. `convert`: may_convert
+  // is heard.
   bool load(PyObject* object, bool convert, const detail::Place& place) {
     Reading local;
     const Outcome outcome = take(object, local);
-    if (outcome == Outcome::kTaken) [[likely]] return true;
+    if (outcome == Outcome::kTaken) [[likely]]
+      return true;
     return recover(object, convert, place, outcome, space(local).record);
+  }
+
+  // What load() would say of a capsule, which is left as it is.
+  [[gnu::cold, gnu::noinline]] static bool fits(PyObject* capsule, bool convert, const detail::Place& place) {
+    Tensor t;
+    if (!detail::peek_capsule(capsule, t)) return true;  // the reader says why not
+    const Violation v = find_violation(t, kRequirement);
+    if (v == Violation::kNone || (convert && kMayConvert && detail::conversion_may_help(v))) return true;
+    return refuse(v, t, capsule, place);
+  }
+
+  [[gnu::cold, gnu::noinline]] static bool refuse(Violation v, const Tensor& t, PyObject* object,
+                                                  const detail::Place& place) {
+    if (place.first_pass || kOverloaded) return false;
+    const std::string reason = detail::reason_of(v, t, kRequirement, object, place);
+    if (detail::another_follows(place, reason)) return false;
+    detail::throw_reason(place, reason);
+  }
+  // A Python error is set.
+  using From = detail::Unreadable::From;
+  [[gnu::cold, gnu::noinline]] static bool refuse_unreadable(PyObject* object, const detail::Place& place,
+                                                             From from = From::kReader) {
+    detail::Unreadable error(from);
+    if (error.is_refusal()) {
+      if (place.first_pass || kOverloaded || detail::another_follows(place, error.text())) return false;
+      if (object == Py_None && place.default_is_none())
+        detail::throw_reason(place,
+                             "None, its default, is not an array. The function has to take std::optional<Arg<...>>");
+    }
+    error.raise(place, &kRequirement);
   }
 
   // Reads `object`. kUnfit: it stays held, and space(local) describes it.
   Outcome take(PyObject* object, Reading& local) {
     if constexpr (kAnyRank) std::construct_at(&kept_);
     auto& [record, dims] = space(local);
-    if (detail::api().read(object, &record, dims, kCapacity) != 0) [[unlikely]] return Outcome::kUnreadable;
+    if (detail::api().read(object, &record, dims, kCapacity) != 0) [[unlikely]]
+      return Outcome::kUnreadable;
     holder_ = detail::Reference(record.holder);
     Tensor t;
     if constexpr (kTyped) {
       constexpr DType kDType = dtype_of_v<T>;
-      if (!detail::same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]] return Outcome::kUnfit;
+      if (!detail::same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]]
+        return Outcome::kUnfit;
       detail::point_at_record(t, record, info(kDType));
     } else {
       detail::point_at_record(t, record, detail::known_dtype(record.dl.dtype));
     }
-    if (find_violation(t, kRequirement) != Violation::kNone) [[unlikely]] return Outcome::kUnfit;
+    if (find_violation(t, kRequirement) != Violation::kNone) [[unlikely]]
+      return Outcome::kUnfit;
     flags_ = record.flags;
-    if constexpr (kAnyRank)
-      kept_.adopt();
-    else
-      std::construct_at(&kept_, Kept::unchecked(t));
+    if constexpr (kAnyRank) kept_.adopt();
+    else std::construct_at(&kept_, Kept::unchecked(t));
     return Outcome::kTaken;
   }
 
@@ -261,39 +288,42 @@ class Arg {
   [[gnu::cold, gnu::noinline]] bool recover(PyObject* object, bool convert, const detail::Place& place, Outcome outcome,
                                             const c_api::Record& record) {
     const detail::Reference read = std::move(holder_);
-    Tensor t;
-    Violation v = Violation::kNone;
-    if (outcome == Outcome::kUnfit) {
-      Tensor seen;
-      detail::point_at_record(seen, record, detail::known_dtype(record.dl.dtype));
-      t = detail::alias_of(seen);
-      if (kMayConvert) v = find_violation(t, kShapeOnly);  // what no conversion mends comes first
-      if (v == Violation::kNone) v = find_violation(t, kRequirement);
+    const bool may_convert = convert && kMayConvert;
+    if (outcome == Outcome::kUnreadable) {
+      // A copy may be of the native byte order, and aligned. A capsule cannot be read twice.
+      if (!may_convert || PyErr_ExceptionMatches(PyExc_BufferError) == 0 || PyCapsule_CheckExact(object))
+        return refuse_unreadable(object, place);
+      PyErr_Clear();
+      return take_converted(object, object, nullptr, place);
     }
-    if (convert && kMayConvert && detail::conversion_may_help(v)) {
-      const c_api::Wanted wanted = detail::wanted_of(kRequirement);
-      // What was read, not `object`: a capsule has nothing more to give.
-      const detail::Reference converted(detail::api_table->adapt(read.get(), &wanted));
-      if (converted.get() == nullptr) {
-        outcome = Outcome::kUnreadable;
-      } else {
-        Reading other;
-        if (take(converted.get(), other) == Outcome::kTaken) return true;
-        holder_.reset_with_gil();
-        if (PyErr_Occurred() != nullptr) PyErr_Clear();  // the first refusal says what is wrong
-      }
-    }
-    if (!convert || kOverloaded) {
-      if (outcome == Outcome::kUnreadable) detail::clear_refusal();
-      return false;
-    }
-    if (outcome == Outcome::kUnreadable) throw ::pybind11::error_already_set();
-    detail::throw_refusal(v, t, kRequirement, object, place);
+    Tensor t = detail::tensor_of(record);
+    Violation v = kMayConvert ? find_violation(t, kShapeOnly) : Violation::kNone;  // no conversion mends that
+    if (v == Violation::kNone) v = find_violation(t, kRequirement);
+    // What was read, not `object`: a capsule has nothing more to give.
+    if (may_convert && detail::conversion_may_help(v)) return take_converted(read.get(), object, &t, place);
+    return refuse(v, t, object, place);
+  }
+
+  // `seen`: what `object` is as it stands; null where it cannot be read as it stands.
+  bool take_converted(PyObject* source, PyObject* object, const Tensor* seen, const detail::Place& place) {
+    const c_api::Wanted wanted = detail::wanted_of(kRequirement);
+    const detail::Reference converted(detail::api_table->adapt(source, &wanted));
+    Reading local;
+    const Outcome outcome = converted.get() == nullptr ? Outcome::kUnreadable : take(converted.get(), local);
+    if (outcome == Outcome::kTaken) return true;
+    if (outcome == Outcome::kUnreadable) return refuse_unreadable(object, place, From::kConversion);
+    const Tensor made = detail::tensor_of(space(local).record);
+    holder_.reset_with_gil();
+    const Tensor& t = seen != nullptr ? *seen : made;
+    return refuse(find_violation(t, kRequirement), t, object, place);
   }
 
   auto make_view() const noexcept {
-    static_assert(kTyped, "any dtype: ask for the elements with tensor().view<const float, 2>()");
-    if constexpr (kAnyRank) {
+    static_assert(kTyped, "any dtype: an Arg<void> has no elements to view. Keep the tensor, Tensor t = a.tensor(), "
+                          "and ask it for those of one type: t.view<const float, 2>()");
+    if constexpr (!kTyped) {
+      return;
+    } else if constexpr (kAnyRank) {
       Tensor t;
       kept_.describe(t);
       return TensorView<T, dyn, Layout, Device>::unchecked(t);

@@ -8,25 +8,16 @@
 #include <type_traits>
 #include <utility>
 
-#include "dlbridge/pybind11/argument.h"
+#include "dlbridge/pybind11/loader.h"
 
 namespace dlbridge {
 
 namespace detail {
 
-namespace pyd = ::pybind11::detail;
-
-template <class T>
-struct is_arg : std::false_type {};
-template <class T, class... Constraints>
-struct is_arg<Arg<T, Constraints...>> : std::true_type {};
-template <class T>
-inline constexpr bool kIsArg = is_arg<std::remove_cvref_t<T>>::value;
-
 // Casters of these never keep a temporary object alive for the call.
 template <class T>
-inline constexpr bool kIsPlain = kIsArg<T> || std::is_arithmetic_v<std::remove_cvref_t<T>> ||
-                                 std::is_same_v<std::remove_cvref_t<T>, stream_arg>;
+inline constexpr bool kIsPlain =
+    kIsArg<T> || std::is_arithmetic_v<std::remove_cvref_t<T>> || std::is_same_v<std::remove_cvref_t<T>, stream_arg>;
 
 // Annotations that the direct way can do without, or sees in the function record.
 template <class Extra>
@@ -53,7 +44,8 @@ class DirectEntry {
     try {
       [[maybe_unused]] Frame frame{};
       Casters casters;
-      if (load(record, casters, values, std::index_sequence_for<Args...>{})) [[likely]]
+      const Given arguments{record, values};
+      if (load_arguments<Args...>(record, casters, arguments, std::index_sequence_for<Args...>{})) [[likely]]
         return invoke(record, casters, kCount == 0 ? nullptr : values[0], std::index_sequence_for<Args...>{});
     } catch (::pybind11::error_already_set& error) {
       error.restore();
@@ -75,6 +67,14 @@ class DirectEntry {
   static constexpr std::size_t kCount = sizeof...(Args);
   using Casters = std::tuple<pyd::make_caster<Args>...>;
   using Frame = std::conditional_t<(kIsPlain<Args> && ...), pyd::void_type, pyd::loader_life_support>;
+
+  struct Given {
+    const pyd::function_record& record;
+    PyObject** values;
+    PyObject* value(std::size_t i) const { return values[i]; }
+    bool convert(std::size_t i) const { return i >= record.args.size() || record.args[i].convert; }
+    static bool first_pass() noexcept { return false; }  // there are no overloads
+  };
 
   // The arguments in the function's order, with the defaults of those that were left out. False: not plain.
   static bool gather(const pyd::function_record& record, PyObject* const* given, Py_ssize_t count, PyObject* keywords,
@@ -103,35 +103,10 @@ class DirectEntry {
     return true;
   }
 
-  template <std::size_t... I>
-  static bool load([[maybe_unused]] const pyd::function_record& record, [[maybe_unused]] Casters& casters,
-                   [[maybe_unused]] PyObject** values, std::index_sequence<I...>) {
-    // Arrays last: what has been read of a capsule cannot be given back.
-    return (load_one<I, Args, false>(record, casters, values) && ...) &&
-           (load_one<I, Args, true>(record, casters, values) && ...);
-  }
-  template <std::size_t I, class Argument, bool Arrays>
-  static bool load_one(const pyd::function_record& record, Casters& casters, PyObject** values) {
-    if constexpr (kIsArg<Argument> != Arrays) {
-      return true;
-    } else {
-      const bool declared = I < record.args.size();
-      const bool convert = !declared || record.args[I].convert;
-      if constexpr (Arrays) {
-        const Place place{&record, I};
-        return std::get<I>(casters).load(values[I], convert, place);
-      } else {
-        return std::get<I>(casters).load(values[I], convert);
-      }
-    }
-  }
-
   // The function, from where functional.h of pybind11 takes it, too; a lambda without captures has no state to find.
   static decltype(auto) function(const pyd::function_record& record) {
-    if constexpr (std::is_pointer_v<F>)
-      return *reinterpret_cast<const F*>(&record.data);
-    else
-      return F{};
+    if constexpr (std::is_pointer_v<F>) return *reinterpret_cast<const F*>(&record.data);
+    else return F{};
   }
 
   template <std::size_t... I>
@@ -173,24 +148,43 @@ inline void install_entry(const ::pybind11::object& function, Entry entry) {
   record->def->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry));
 }
 
+// Of the overload that was defined last.
+template <class Return, class... Args>
+void refuse_none_as_default(const ::pybind11::object& function, Return (*)(Args...)) {
+  PyObject* self = PyCFunction_Check(function.ptr()) ? PyCFunction_GET_SELF(function.ptr()) : nullptr;
+  const pyd::function_record* record = self != nullptr ? pyd::function_record_ptr_from_PyObject(self) : nullptr;
+  while (record != nullptr && record->next != nullptr) record = record->next;
+  if (record == nullptr) return;
+  constexpr bool kArrays[] = {kIsArg<Args>..., false};
+  for (std::size_t i = 0; i < sizeof...(Args); ++i)
+    if (const Place place{record, i}; kArrays[i] && place.default_is_none())
+      throw ::pybind11::type_error(place.prefix() + "its default is None, which no Arg takes. Declare it "
+                                                    "std::optional<dlbridge::Arg<...>>");
+}
+
 template <class F, class Guard, class Return, class... Args>
 void install_direct(const ::pybind11::object& function, Return (*)(Args...)) {
   constexpr bool kStarred = ((std::is_base_of_v<::pybind11::args, std::remove_cvref_t<Args>> ||
-                              std::is_base_of_v<::pybind11::kwargs, std::remove_cvref_t<Args>>) || ...);
+                              std::is_base_of_v<::pybind11::kwargs, std::remove_cvref_t<Args>>) ||
+                             ...);
   if constexpr (!kStarred) install_entry(function, &DirectEntry<F, Guard, Return, Args...>::call);
 }
 
 }  // namespace detail
 
 // module.def(name, f, extra...), for functions that take an Arg. Function pointers and lambdas without captures, with
-// arguments, defaults, docstrings and call guards, are called directly; the rest as pybind11 does.
+// arguments, defaults, docstrings and call guards, are called directly; the rest as pybind11 does. An Arg whose default
+// is None is refused here, rather than at the first call.
 template <class F, class... Extra>
 ::pybind11::module_& def(::pybind11::module_& module, const char* name, F&& f, const Extra&... extra) {
   using Function = std::decay_t<F>;
+  using Signature = detail::pyd::function_signature_t<Function>;
   module.def(name, std::forward<F>(f), extra...);
+  const ::pybind11::object function = module.attr(name);
+  detail::refuse_none_as_default(function, static_cast<Signature*>(nullptr));
   if constexpr (detail::kCanBeDirect<Function, Extra...>)
-    detail::install_direct<Function, detail::pyd::extract_guard_t<Extra...>>(
-        module.attr(name), static_cast<detail::pyd::function_signature_t<Function>*>(nullptr));
+    detail::install_direct<Function, detail::pyd::extract_guard_t<Extra...>>(function,
+                                                                             static_cast<Signature*>(nullptr));
   return module;
 }
 

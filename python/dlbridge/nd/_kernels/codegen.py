@@ -1,7 +1,7 @@
 """CUDA C++ of the generated elementwise kernels.
 
 A kernel takes the addresses of its arrays (those of the loop, then the raw ones) and one block of 64-bit words
-(`python/src/nd/elementwise_plan.cpp` writes it): counts, the addresses again, values of the scalars, raw arrays,
+(`ndarray/core/generated_loop.cpp` writes it): counts, the addresses again, values of the scalars, raw arrays,
 divisors, strides, extents of the whole index space. Each thread
 takes `unroll` vectors of `vector` elements, all of whose loads are under way before the first element is computed.
 """
@@ -64,7 +64,7 @@ def is_overwritten(code: str, name: str) -> bool:
 
 
 class Loop(NamedTuple):
-    """One variant of an elementwise kernel: elementwise_plan.h explains the fields."""
+    """One variant of an elementwise kernel: generated_loop.h explains the fields."""
 
     vector: int
     ndim: int
@@ -75,6 +75,7 @@ class Loop(NamedTuple):
     raw_dense: str
     dtypes: tuple[str, ...]  # one a parameter
     kinds: str  # one a parameter: a(rray), r(aw), s(calar)
+    words: int | None = None  # that the launcher will pass: checked against the layout
 
 
 class Source(NamedTuple):
@@ -298,12 +299,11 @@ def write_elementwise(
     preamble: str = "",
     loop_prep: str = "",
     after_loop: str = "",
-    words: int | None = None,
 ) -> Source:
-    """The source of one variant. `words`: how many the launcher will pass; checked against the layout."""
+    """The source of one variant."""
     symbol = sanitize(name)
     writer = _Writer(symbol, inputs, outputs, operation, loop)
-    if words is not None and words != writer.words:
-        raise SystemError(f"{name}: the launcher passes {words} words, and the kernel takes {writer.words}")
+    if loop.words not in (None, writer.words):
+        raise SystemError(f"{name}: the launcher passes {loop.words} words, and the kernel takes {writer.words}")
     letters = {p.type: dtype for p, dtype in zip(writer.parameters, loop.dtypes, strict=True) if p.is_generic}
     return Source(writer.write(letters, preamble, loop_prep, after_loop), symbol, writer.unroll)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbridge.nd import _native
 from dlbridge.nd._kernels import codegen, nvrtc
-from dlbridge.nd._kernels.types import (
-    DTYPE_NAMES,
-    DTYPE_NUMBERS,
-    check_names,
-    parse_parameters,
-    resolve_types,
-)
+from dlbridge.nd._kernels.types import DTYPE_NUMBERS, check_names, parse_parameters, resolve_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,21 +64,21 @@ class ElementwiseKernel(_native.ElementwiseLauncher):
         indexed = codegen.uses_name(body, "i") or any(p.raw for p in self.params)
         _native.elementwise_configure(
             self,
-            label,
-            len(self.in_params),
-            [p.raw for p in self.params],
-            indexed,
-            codegen.uses_name(body, "_ind"),
-            bool(loop_prep.strip() or after_loop.strip()),
-            no_return,
-            return_tuple,
+            name=label,
+            inputs=len(self.in_params),
+            raw=[p.raw for p in self.params],
+            uses_index=indexed,
+            uses_multi_index=codegen.uses_name(body, "_ind"),
+            persistent=bool(loop_prep.strip() or after_loop.strip()),
+            no_return=no_return,
+            return_tuple=return_tuple,
         )
 
     def _resolve(self, key: str) -> list[int]:
         """The dtype numbers of a call: called by the launcher for arguments of new types."""
         return [DTYPE_NUMBERS[name] for name in resolve_types(self.params, key, self._label)]
 
-    def source(self, loop: codegen.Loop, words: int | None = None) -> codegen.Source:
+    def source(self, loop: codegen.Loop) -> codegen.Source:
         """The CUDA C++ of one variant."""
         return codegen.write_elementwise(
             self.name,
@@ -95,32 +89,17 @@ class ElementwiseKernel(_native.ElementwiseLauncher):
             preamble=self.preamble,
             loop_prep=self.loop_prep,
             after_loop=self.after_loop,
-            words=words,
         )
 
-    def _build(
-        self,
-        device: int,
-        key: bytes,
-        vector: int,
-        ndim: int,
-        wide: bool,
-        index_ndim: int,
-        walks: str,
-        raw_ndim: list[int],
-        raw_dense: str,
-        dtypes: list[int],
-        kinds: str,
-        words: int,
-    ) -> None:
-        """Compiles and loads a variant: called by the launcher when it first needs it."""
-        names = tuple(DTYPE_NAMES[number] for number in dtypes)
-        loop = codegen.Loop(vector, ndim, wide, index_ndim, walks, tuple(raw_ndim), raw_dense, names, kinds)
-        source = self.source(loop, words)
+    def _build(self, device: int, variant: tuple[Any, ...]) -> tuple[int, str, int]:
+        """Compiles and loads a variant: called by the launcher when it first needs it, with the fields of a Loop.
+
+        The module, the kernel's name in it, and how many vectors a thread takes in one tile.
+        """
+        source = self.source(codegen.Loop._make(variant))
         capability = _native.launch_limits(device)["compute_capability"]
         compiled = nvrtc.compile_source(source.code, self._label, capability, options=self.options)
-        module = _native.load_module(device, compiled.image, self._label)
-        _native.elementwise_install(self, key, device, module, source.symbol, source.unroll)
+        return _native.load_module(device, compiled.image, self._label), source.symbol, source.unroll
 
     @property
     def kernel_name(self) -> str:

@@ -8,13 +8,15 @@ the same operands.
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbridge.nd import _native
+from dlbridge.nd._arguments import common_shape
 from dlbridge.nd._kernels import tracing
 from dlbridge.nd._kernels.codegen import device_header, sanitize
 from dlbridge.nd._kernels.elementwise import ElementwiseKernel
-from dlbridge.nd._kernels.fusion_source import is_leaf, write_body
+from dlbridge.nd._kernels.fusion_source import fits, is_leaf, scalar_limits, write_body
 from dlbridge.nd._kernels.reduction import ReductionKernel
 from dlbridge.nd._kernels.tracing import CannotFuse, Node, Reduction, Trace, Traced
 from dlbridge.nd._kernels.types import C_TYPES, read_given
@@ -49,20 +51,13 @@ class ElementwiseStage(NamedTuple):
             results |= zip((node.number for node in self.outputs), made, strict=True)
             return
         arrays = [x for x in inputs if isinstance(x, _native.ndarray)]
-        shape = _common_shape(arrays)
+        shape = common_shape([x.shape for x in arrays], "fuse()")
         outputs = [
             _native.empty(shape, node.dtype, device=arrays[0].device) if target is None else arguments[target]
             for node, target in zip(self.outputs, self.targets, strict=True)
         ]
         self.kernel(*inputs, *outputs)
         results |= zip((node.number for node in self.outputs), outputs, strict=True)
-
-
-def _common_shape(arrays: Sequence[Any]) -> tuple[int, ...]:
-    from dlbridge.nd._arguments import broadcast_shapes
-
-    shape: tuple[int, ...] = broadcast_shapes(*(x.shape for x in arrays))
-    return shape
 
 
 _JOINS: dict[str, tuple[str, str | None, str]] = {  # reduce, identity, post-map of `a`
@@ -143,6 +138,11 @@ class Program:
         self._name = name
         self._stages: dict[bool, list[ElementwiseStage]] = {}
         self._inputs = [node for node in trace.nodes if node.operation in ("array", "scalar")]
+        self._limits = scalar_limits(trace.nodes)
+
+    def takes(self, arguments: Sequence[Any]) -> bool:
+        """Whether the kernels hold the Python ints among the arguments."""
+        return all(dtype and fits(arguments[position], dtype) for position, dtype in self._limits)
 
     def run(self, arguments: Sequence[Any]) -> Any:
         values = {node.number: arguments[node.detail] for node in self._inputs}
@@ -162,7 +162,7 @@ class Program:
 
     def direct(self, count: int) -> ElementwiseKernel | None:
         """The one kernel that is the whole program: its arguments are the function's, as are its results."""
-        if self._reductions or len(self._groups) != 1 or self._nothing or self._sequence is list:
+        if self._limits or self._reductions or len(self._groups) != 1 or self._nothing or self._sequence is list:
             return None
         (group,) = self._groups
         (stage,) = self._elementwise(False)
@@ -268,14 +268,14 @@ class Fusion:
             key = _native.fusion_key(args)
         program = self._programs.get(key) if key is not None else None
         if program is not None:
-            return program.run(args)
+            return program.run(args) if program.takes(args) else self._function(*args)
         if key is None or not key.startswith(b"c"):
             return self._function(*args)  # host arrays, scalars: there is no kernel to save
         program = self._programs[key] = self._record(key)
         direct = program.direct(len(args))
         if direct is not None:
             self._direct[key] = direct
-        return program.run(args)
+        return program.run(args) if program.takes(args) else self._function(*args)
 
     def _record(self, key: bytes) -> Program:
         trace = Trace()
@@ -299,7 +299,11 @@ class Fusion:
 
 
 def _to_operand(x: Any) -> Any:
-    """Arrays of other frameworks as ours, without a copy; anything else as it is."""
+    """Arrays of other frameworks as ours, without a copy; anything else as it is. TypeError for NumPy's arrays: nothing
+    moves to a device unasked."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.ndarray):
+        raise TypeError(f"Unsupported type {type(x)}")
     if isinstance(x, (bool, int, float, complex, str)) or not hasattr(x, "__dlpack__"):
         return x
     return _native.asarray(x)

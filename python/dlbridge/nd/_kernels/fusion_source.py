@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbridge.nd import _native
+from dlbridge.nd._dtypes import iinfo
 from dlbridge.nd._kernels import tracing
 from dlbridge.nd._kernels.types import C_TYPES
+from dlbridge.nd._protocols import COMPARISONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 def _constant(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return repr(float(value))
     if isinstance(value, int):
         if value >= 1 << 63:
             return f"{value}ULL"
@@ -32,24 +37,28 @@ def _constant(value: Any) -> str:
 
 
 def _comparison_dtype(inputs: Sequence[Node]) -> str:
-    """What a comparison compares in. An int that the array's dtype cannot hold is compared in a wider one (NumPy 2)."""
+    """What a comparison compares in."""
     if all(node.is_weak for node in inputs):
         return str(_native.result_type(*(_native.result_type(node.dtype) for node in inputs)))
-    dtype = str(_native.result_type(*(1 * node.witness if node.is_weak else node.witness for node in inputs)))
-    if "int" not in dtype:
-        return dtype
-    bits = int(dtype.lstrip("uint"))
-    low, high = (0, 1 << bits) if dtype[0] == "u" else (-(1 << (bits - 1)), 1 << (bits - 1))
-    for node in inputs:
-        if node.is_weak and node.operation == "constant" and not low <= node.detail < high:
-            wide = dtype == "uint64" or not -(1 << 63) <= node.detail < 1 << 63
-            return "float64" if wide else "int64"
-    return dtype
+    return str(_native.result_type(*(1 * node.witness if node.is_weak else node.witness for node in inputs)))
+
+
+@cache
+def _integers(dtype: str) -> range:
+    limits = iinfo(dtype)
+    return range(limits.min, limits.max + 1)
+
+
+def fits(value: Any, dtype: str) -> bool:
+    """Whether a Python scalar is a value of an integer dtype; true for any other pair."""
+    if "int" not in dtype or type(value) is not int:
+        return True
+    return value in _integers(dtype)
 
 
 def _compute_dtype(node: Node) -> str:
     """The dtype that the operands of a node are cast to."""
-    if node.operation in tracing.COMPARISONS or node.operation in tracing.LOGICAL:
+    if node.operation in COMPARISONS or node.operation in tracing.LOGICAL:
         return _comparison_dtype(node.inputs)
     if node.dtype == "bool" or node.operation == "absolute":
         return node.inputs[0].dtype
@@ -65,6 +74,10 @@ def _expression(node: Node, text: dict[int, str]) -> str:
     if node.operation == "cast":
         return f"dlb::cast<{c_type}>({text[node.inputs[0].number]})"
     compute = _compute_dtype(node)
+    if node.dtype == "bool" and any(n.operation == "constant" and not fits(n.detail, compute) for n in node.inputs):
+        if node.operation in COMPARISONS:
+            return str(bool(node.witness.any())).lower()  # the same for every element
+        text = text | {n.number: "true" for n in node.inputs if n.operation == "constant"}  # of a logical operation
     operands = []
     for position, source in enumerate(node.inputs):
         wanted = "bool" if node.operation == "where" and position == 0 else compute
@@ -72,6 +85,32 @@ def _expression(node: Node, text: dict[int, str]) -> str:
         same = source.dtype == wanted
         operands.append(name if same and source.operation != "constant" else f"dlb::cast<{C_TYPES[wanted]}>({name})")
     return f"dlb::{node.operation}({', '.join(operands)})"
+
+
+def scalar_limits(nodes: Iterable[Node]) -> list[tuple[int, str]]:
+    """(position of an argument, integer dtype): what the kernel takes a Python int of that argument for. One that does
+    not fit is refused or compared by the operations themselves, not by the kernel; "": so is any int of that argument,
+    for scalars are computed from it, and Python's have no bounds."""
+    limits = set()
+    for node in nodes:
+        if node.operation == "scalar" and type(node.witness) is int:
+            limits.add((node.detail, "int64"))
+        if node.operation in ("constant", "scalar", "array", "cast") or node.is_reduction:
+            continue
+        compute = _compute_dtype(node)
+        limits |= {
+            (leaf.detail, compute if leaf is source else "")
+            for source in node.inputs
+            if source.is_weak and "int" in compute
+            for leaf in _scalars_behind(source)
+        }
+    return sorted(limits)
+
+
+def _scalars_behind(node: Node) -> Iterable[Node]:
+    return (
+        [node] if node.operation == "scalar" else [leaf for source in node.inputs for leaf in _scalars_behind(source)]
+    )
 
 
 class Body(NamedTuple):

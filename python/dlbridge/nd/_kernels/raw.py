@@ -68,11 +68,42 @@ class _Code:
         return self.compile(_native.launch_limits(device)["compute_capability"]).lowered_names[name]
 
 
+class _HasCode:
+    """What a kernel and a module of the user's code have in common."""
+
+    _code: _Code
+
+    def _load(self, device: int) -> None:
+        raise NotImplementedError
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Compiles and loads the code on the current device now, rather than when it is first used.
+
+        log_stream: where a failing compilation's whole log is written.
+        """
+        try:
+            self._load(_native.launch_device())
+        except nvrtc.CompileError as error:
+            if log_stream is not None:
+                log_stream.write(error.log)
+            raise
+
+    @property
+    def code(self) -> str | None:
+        """str | None: the source; None where the code was read from a file."""
+        return self._code.source
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """tuple: the options for NVRTC."""
+        return self._code.options
+
+
 def _attribute(name: str, doc: str) -> property:
     return property(lambda self: self.attributes[name], doc=doc)
 
 
-class RawKernel(_native.KernelLauncher):
+class RawKernel(_HasCode, _native.KernelLauncher):
     """A kernel from CUDA C++ source: ``kernel(grid, block, args, *, shared_mem=0, stream=None)`` launches it.
 
     code: the source; the kernel must be declared ``extern "C"``.
@@ -91,7 +122,6 @@ class RawKernel(_native.KernelLauncher):
     ValueError for a grid or block past the device's limits, and for views.
     """
 
-    _code: _Code
     name: str
 
     def __init__(
@@ -135,28 +165,6 @@ class RawKernel(_native.KernelLauncher):
         self._loaded.add(device)
         if self._dynamic_shared is not None:
             _native.kernel_set_attribute(self, device, "max_dynamic_shared_size_bytes", self._dynamic_shared)
-
-    def compile(self, log_stream: Any = None) -> None:
-        """Compiles and loads the kernel on the current device now, rather than at the first launch.
-
-        log_stream: where a failing compilation's whole log is written.
-        """
-        try:
-            self._load(_native.launch_device())
-        except nvrtc.CompileError as error:
-            if log_stream is not None:
-                log_stream.write(error.log)
-            raise
-
-    @property
-    def code(self) -> str | None:
-        """str | None: the source; None for a kernel of a loaded image."""
-        return self._code.source
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """tuple: the options for NVRTC."""
-        return self._code.options
 
     @property
     def backend(self) -> str:
@@ -212,7 +220,7 @@ class RawKernel(_native.KernelLauncher):
         return f"<RawKernel {self.name!r}>"
 
 
-class RawModule:
+class RawModule(_HasCode):
     """Several kernels and globals of one source or image.
 
     code: CUDA C++ source. path: a file of PTX, a cubin or a fatbin instead.
@@ -251,31 +259,12 @@ class RawModule:
         self.file_path = None if path is None else os.fspath(path)
 
     @property
-    def code(self) -> str | None:
-        """str | None: the source; None where the module was read from a file."""
-        return self._code.source
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """tuple: the options for NVRTC."""
-        return self._code.options
-
-    @property
     def name_expressions(self) -> tuple[str, ...]:
         """tuple: the templates that are instantiated."""
         return self._code.name_expressions
 
-    def compile(self, log_stream: Any = None) -> None:
-        """Compiles and loads the module on the current device now, rather than when a kernel is first used.
-
-        log_stream: where a failing compilation's whole log is written.
-        """
-        try:
-            self._code.module(_native.launch_device())
-        except nvrtc.CompileError as error:
-            if log_stream is not None:
-                log_stream.write(error.log)
-            raise
+    def _load(self, device: int) -> None:
+        self._code.module(device)
 
     def get_function(self, name: str) -> RawKernel:
         """The kernel of that name, or of that name expression. Compiled and looked up when it is first used."""

@@ -8,18 +8,12 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbridge.nd import _native
+from dlbridge.nd._arguments import common_shape, normalize_axes
 from dlbridge.nd._kernels import nvrtc
 from dlbridge.nd._kernels.codegen import sanitize
 from dlbridge.nd._kernels.reduction_plan import Plan, merge_dims, pack_scalar, plan_reduction, plan_words, power_of_two
 from dlbridge.nd._kernels.reduction_source import MAX_THREADS, SLOT_BYTES, Expressions, Shape, write_reduction
-from dlbridge.nd._kernels.types import (
-    C_TYPES,
-    DTYPE_NUMBERS,
-    ITEMSIZES,
-    check_names,
-    parse_parameters,
-    resolve_types,
-)
+from dlbridge.nd._kernels.types import C_TYPES, DTYPE_NUMBERS, ITEMSIZES, check_names, parse_parameters, resolve_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,9 +112,10 @@ class ReductionKernel:
                 f"{self._label}: the arrays are on {device}; user kernels run on CUDA devices. Copy them there first: "
                 "nd.asarray(x, device='cuda')"
             )
-        shape = _broadcast_shapes([x.shape for x in arrays], self._label)
-        axes = _axes(axis, len(shape), self._label)
-        if self.identity is None and math.prod(shape[k] for k in axes) == 0:
+        shape = common_shape([x.shape for x in arrays], self._label)
+        axes = sorted(normalize_axes(axis, len(shape), self._label))
+        kept_size = math.prod(extent for k, extent in enumerate(shape) if k not in axes)
+        if self.identity is None and kept_size > 0 and math.prod(shape[k] for k in axes) == 0:
             raise ValueError(f"{self._label}: the reduction is empty and has no identity. Give an identity, or data")
         key = "".join(map(_letter, (*inputs, *outputs)))
         dtypes = resolve_types((*self.in_params, *self.out_params), key, self._label)
@@ -246,30 +241,7 @@ def _letter(x: Any) -> str:
     return chr(ord("A" if isinstance(x, _native.ndarray) else "a") + DTYPE_NUMBERS[str(x.dtype)])
 
 
-def _broadcast_shapes(shapes: Sequence[Sequence[int]], label: str) -> tuple[int, ...]:
-    out: list[int] = []
-    for k in range(max(map(len, shapes))):
-        extents = {shape[-1 - k] for shape in shapes if k < len(shape)} - {1}
-        if len(extents) > 1:
-            raise ValueError(f"{label}: shapes {', '.join(map(str, shapes))} cannot be broadcast together")
-        out.append(extents.pop() if extents else 1)
-    return tuple(reversed(out))
-
-
 def _byte_strides(x: Any, ndim: int) -> list[int]:
     """The strides of `x` broadcast to `ndim` dimensions: 0 where it is repeated."""
     own = [0 if extent == 1 else stride for extent, stride in zip(x.shape, x.strides, strict=True)]
     return [0] * (ndim - len(own)) + own
-
-
-def _axes(axis: Any, ndim: int, label: str) -> list[int]:
-    if axis is None:
-        return list(range(ndim))
-    wanted = [axis] if isinstance(axis, int) else [int(k) for k in axis]
-    for k in wanted:
-        if not -ndim <= k < ndim:
-            raise ValueError(f"{label}: axis {k} is out of bounds for an array of {ndim} dimensions")
-    found = sorted({k % ndim for k in wanted})
-    if len(found) != len(wanted):
-        raise ValueError(f"{label}: axis {axis} names an axis twice")
-    return found

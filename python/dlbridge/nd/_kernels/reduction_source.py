@@ -150,9 +150,7 @@ class _Writer:
         self.symbol = sanitize(name)
         self.inputs, self.outputs = inputs, outputs
         self.types = dict(zip([p.name for p in (*inputs, *outputs)], (C_TYPES[d] for d in dtypes), strict=True))
-        self.letters = {
-            p.type: C_TYPES[d] for p, d in zip((*inputs, *outputs), dtypes, strict=True) if p.is_generic
-        }
+        self.letters = {p.type: C_TYPES[d] for p, d in zip((*inputs, *outputs), dtypes, strict=True) if p.is_generic}
         self.reduce_type, self.expressions, self.shape = reduce_type, expressions, shape
         self.layout = lay_out(shape, len(outputs))
         self.arrays = [p for p, kind in zip(inputs, shape.kinds, strict=True) if kind == "a"]

@@ -10,20 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from dlbridge.nd import _native
+from dlbridge.nd._protocols import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SCALARS = (bool, int, float, complex)
-COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
-# What complex numbers are computed for in fused kernels.
-COMPLEX_OPERATIONS = frozenset(COMPARISONS | LOGICAL) | {
-    "positive", "negative", "absolute", "sign", "square", "reciprocal", "conjugate", "sqrt", "exp", "log", "sin", "cos",
-    "tan", "sinh", "cosh", "tanh", "logical_not", "isnan", "isinf", "isfinite", "add", "subtract", "multiply", "divide",
-    "power", "where",
-}  # fmt: skip
-NOT_FUSED = frozenset({"nextafter"})
 REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "mean", "count_nonzero"})
 
 
@@ -101,17 +94,20 @@ class Trace:
         return _refuse(f"a {type(value).__name__} made elsewhere")
 
     def apply(self, name: str, values: Sequence[Any]) -> Node:
-        """Records a ufunc."""
+        """Records a ufunc, under any of its names."""
         inputs = tuple(self.node_of(value) for value in values)
-        for node in inputs:
-            if node.dtype.startswith("complex") and name not in COMPLEX_OPERATIONS:
-                _refuse(f"{name}() of complex numbers")
-        if name in NOT_FUSED:
-            _refuse(f"{name}()")
         function = getattr(_native, name)
-        witness = function(*(node.witness for node in inputs))
-        if all(node.is_weak for node in inputs):
-            witness = witness.item()  # scalars among themselves stay scalars
+        name, fused = function.__name__, function._fused_types
+        if not fused:
+            _refuse(f"{name}()")
+        for node in inputs:
+            if node.dtype.startswith("complex") and node.dtype not in fused:
+                _refuse(f"{name}() of complex numbers")
+        operands = [node.witness for node in inputs]
+        if not all(node.is_weak for node in inputs):
+            return self._add(name, inputs, function(*operands))
+        operands[0] = _native.array(operands[0], device="cpu")
+        witness = function(*operands).item()  # scalars among themselves stay scalars
         return self._add(name, inputs, witness)
 
     def cast(self, node: Node, dtype: Any) -> Node:
@@ -234,10 +230,9 @@ class Traced(_Handle):
             _refuse(
                 f"{ufunc.__name__}.{method}()" if method != "__call__" else f"{ufunc.__name__}({next(iter(kwargs))}=)"
             )
-        name = _NAMES.get(ufunc.__name__, ufunc.__name__)
-        if type(getattr(_native, name, None)) is not _native.ufunc:
+        if type(getattr(_native, ufunc.__name__, None)) is not _native.ufunc:
             _refuse(f"{ufunc.__name__}()")
-        node = self._trace.apply(name, inputs)
+        node = self._trace.apply(ufunc.__name__, inputs)
         if dtype is not None:
             node = self._trace.cast(node, dtype)
         target = out[0] if isinstance(out, tuple) else out
@@ -249,10 +244,8 @@ class Traced(_Handle):
         return written
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from dlbridge import nd
-
         name = function.__name__
-        own = getattr(nd, name, None)
+        own = getattr(namespace(), name, None)
         return own(*args, **kwargs) if own is not None else _refuse(f"{name}()")
 
     def __getattr__(self, name: str) -> Any:
@@ -300,6 +293,3 @@ _REFUSED = {
     "conversion to NumPy": "array",
 }
 _complete()
-
-# NumPy's names of our operations.
-_NAMES = {"abs": "absolute", "true_divide": "divide", "mod": "remainder", "conj": "conjugate", "bitwise_not": "invert"}

@@ -55,7 +55,7 @@ _RESERVED = {"n", "i"}
 
 
 def parse_parameters(text: str, kernel: str) -> tuple[Parameter, ...]:
-    """Reads "T x, raw float32 y". ValueError for what is no such list."""
+    """Reads "T x, raw float32 y". ValueError for anything else."""
     from dlbridge.nd import _dtypes
 
     out = []

@@ -122,7 +122,7 @@ def _number_of(device: Any) -> int:
     kind, _, number = str(device).partition(":")
     if kind == "cuda" and (number.isdecimal() or not number):
         return int(number) if number else _native.current_device()
-    raise ValueError(f"Device(): {device!r} is no CUDA device. Give its number, or 'cuda:1'")
+    raise ValueError(f"Device(): {device!r} is not a CUDA device. Give its number, or 'cuda:1'")
 
 
 def can_access_peer(device: int | Device, peer: int | Device) -> bool:

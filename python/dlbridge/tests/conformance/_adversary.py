@@ -6,15 +6,17 @@ The C memory of each lives as long as the process: a faulty consumer may use it 
 from __future__ import annotations
 
 import ctypes as ct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dlbridge.tests.conformance import _abi
-from dlbridge.tests.conformance._spec import Spec, c_strides, encode
+from dlbridge.tests.conformance._spec import DTYPES, Spec, c_strides, encode
 
 _kept: list[object] = []  # see above
 
 _MAX_CALLS = 16
+_ALIGNMENT = 256  # dlpack.h: "the data pointer should be aligned to 256 bytes"; jax and TensorFlow ask for 64
 
 
 class CallCounter:
@@ -100,8 +102,18 @@ class Managed:
         return _abi.new_capsule(ct.addressof(self.struct), self.name if name is None else name)
 
 
+def aligned(size: int) -> Any:
+    """A ctypes array of `size` zero bytes at an address that is a multiple of `_ALIGNMENT`, for good."""
+    block = (ct.c_char * (size + _ALIGNMENT))()
+    _kept.append(block)
+    return (ct.c_char * size).from_buffer(block, -ct.addressof(block) % _ALIGNMENT)
+
+
 def memory_of(spec: Spec, *, lead: int = 0) -> tuple[Any, int, tuple[int, ...]]:
-    """Memory with the values of `spec`: (buffer, byte offset of element 0, byte strides). `lead`: bytes before it."""
+    """Memory with the values of `spec`: (buffer, byte offset of element 0, byte strides). `lead`: bytes before it.
+
+    Aligned to what any consumer may ask of memory that it takes as it is, but for `lead` and a layout of its own.
+    """
     itemsize = len(encode(_any_value(spec), spec.dtype))
     offset, strides = lead, c_strides(spec.shape, itemsize)
     if spec.layout == "F":
@@ -118,8 +130,7 @@ def memory_of(spec: Spec, *, lead: int = 0) -> tuple[Any, int, tuple[int, ...]]:
     elif spec.layout == "packed":
         strides = tuple(stride + 1 for stride in strides)
     size = lead + itemsize * (2 * max(spec.size, 1) + 1) + spec.size
-    memory = (ct.c_char * size)()
-    _kept.append(memory)
+    memory = aligned(size)
     addresses = [offset]
     for extent, stride in zip(spec.shape, strides, strict=True):
         addresses = [a + i * stride for a in addresses for i in range(extent)]
@@ -143,6 +154,10 @@ class Producer:
         self.calls: list[dict[str, Any]] = []
         self.capsules: list[Any] = []
 
+    @property
+    def asked(self) -> bool:
+        return bool(self.calls)
+
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
@@ -161,13 +176,31 @@ class OldProducer:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self.capsules: list[Any] = []
+        self.asked = False
 
     def __dlpack__(self, stream: Any = None) -> Any:
         self.capsules.append(self._make())
         return self.capsules[-1]
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        self.asked = True  # a call of __dlpack__ with newer keywords does not get here
         return (1, 0)
+
+
+class Resizable:
+    """A bytearray that cannot be resized while a view of it is out."""
+
+    hopeless = False
+
+    def __init__(self, raw: bytes) -> None:
+        self.data = bytearray(raw)
+
+    def unsettled(self) -> tuple[str, str] | None:
+        try:
+            self.data.append(0)
+        except BufferError:
+            return "the view released when the result died", "still held: the bytearray cannot be resized"
+        return None
 
 
 class Interface:
@@ -196,12 +229,16 @@ class _TypeSpec(ct.Structure):
 
 _type_from_spec = ct.PYFUNCTYPE(ct.py_object, ct.POINTER(_TypeSpec))(("PyType_FromSpec", ct.pythonapi))
 _incref = ct.PYFUNCTYPE(None, ct.c_void_p)(("Py_IncRef", ct.pythonapi))
-_GET_BUFFER = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(_abi.PyBuffer), ct.c_int)
 _RELEASE_BUFFER = ct.CFUNCTYPE(None, ct.c_void_p, ct.POINTER(_abi.PyBuffer))
+_GET_BUFFER = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(_abi.PyBuffer), ct.c_int)
 
 
 class BufferExporter:
-    """Makes `object`, whose Py_buffer has exactly the given fields whatever is asked; `live` counts the views out."""
+    """Makes `object`, whose Py_buffer has exactly the given fields whatever is asked.
+
+    A request without the flags of `needs` is refused. Views are counted by the references that they hold: a view may
+    be released with an exception pending, where a ctypes callback cannot count.
+    """
 
     def __init__(
         self,
@@ -214,17 +251,18 @@ class BufferExporter:
         offset: int = 0,
         readonly: bool = False,
         suboffsets: Sequence[int] | None = None,
+        needs: int = 0,
         **fields: Any,
     ) -> None:
         _kept.append(self)
-        self.memory, self.live = memory, 0
+        self.memory, self.address = memory, ct.addressof(memory) + offset
         lists = [None if v is None else (ct.c_ssize_t * max(len(v), 1))(*v) for v in (shape, strides, suboffsets)]
         pointers = [None if v is None else ct.cast(v, ct.POINTER(ct.c_ssize_t)) for v in lists]
         count = 1
         for extent in shape or ():
             count *= extent
         values = {
-            "buf": ct.addressof(memory) + offset,
+            "buf": self.address,
             "len": count * itemsize,
             "itemsize": itemsize,
             "readonly": int(readonly),
@@ -235,21 +273,48 @@ class BufferExporter:
             "suboffsets": pointers[2],
         } | fields
 
-        def fill(address: int, view: Any, _flags: int) -> int:
+        def fill(address: int, view: Any, flags: int) -> int:
+            if flags & needs != needs:
+                view.contents.obj = None
+                return -1  # CPython adds the SystemError that a ctypes callback cannot set
             for name, value in values.items():
                 setattr(view.contents, name, value)
             _incref(address)
             view.contents.obj = address
-            self.live += 1
             return 0
 
-        def release(_address: int, _view: Any) -> None:
-            self.live -= 1
-
-        self._callbacks = (_GET_BUFFER(fill), _RELEASE_BUFFER(release), lists)
-        slots = (_Slot * 3)(
-            _Slot(1, ct.cast(self._callbacks[0], ct.c_void_p)),  # Py_bf_getbuffer
-            _Slot(2, ct.cast(self._callbacks[1], ct.c_void_p)),  # Py_bf_releasebuffer
-        )
+        self._callbacks = (_GET_BUFFER(fill), lists)
+        slots = (_Slot * 2)(_Slot(1, ct.cast(self._callbacks[0], ct.c_void_p)))  # Py_bf_getbuffer
         spec = _TypeSpec(b"conformance.Exporter", 0, 0, 0, slots)
         self.object = _type_from_spec(ct.byref(spec))()
+        self._references = sys.getrefcount(self.object)
+
+    @property
+    def live(self) -> int:
+        """How many views, or other references to `object`, are out."""
+        return sys.getrefcount(self.object) - self._references
+
+    def unsettled(self) -> tuple[str, str] | None:
+        """Every view is released."""
+        return None if self.live == 0 else ("every view released when the result died", f"{self.live} still out")
+
+    @property
+    def hopeless(self) -> bool:
+        return self.live < 0
+
+
+def row_pointers(spec: Spec) -> BufferExporter:
+    """`spec`, of two dimensions, as an array of pointers to its rows."""
+    memory, offset, strides = memory_of(spec)
+    row = DTYPES[spec.dtype]
+    first = ct.addressof(memory) + offset
+    pointers = (ct.c_void_p * spec.shape[0])(*(first + i * strides[0] for i in range(spec.shape[0])))
+    return BufferExporter(
+        pointers,
+        spec.shape,
+        (ct.sizeof(ct.c_void_p), strides[1]),
+        format=row["pep3118"].encode(),
+        itemsize=row["itemsize"],
+        suboffsets=(0, -1),
+        needs=_abi.INDIRECT,
+    )

@@ -55,7 +55,7 @@ def _reports(options: argparse.Namespace) -> list[Report]:
     reports += [check_consumer(name, **common) for name in options.consumer]
     chosen = libraries.names() if "all" in options.library else options.library
     for name in chosen:
-        reports += libraries.check(name, **common)
+        reports += libraries.check(name, device=options.device, **common)
     return reports
 
 

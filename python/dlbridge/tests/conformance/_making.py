@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from dlbridge.tests.conformance import _abi
-from dlbridge.tests.conformance._check import Failed, Skip, Unsupported, describe
-from dlbridge.tests.conformance._spec import BASE, Spec, c_strides, read_memory
+from dlbridge.tests.conformance._check import Failed, Skip, Unsupported, describe, expect
+from dlbridge.tests.conformance._spec import BASE, OTHER, Spec, c_strides, read_memory
 
+LARGE = Spec((50, 7), "float64")  # larger than the small blocks that libraries keep for themselves when they are freed
 HOST_DEVICES = {1, 3, 11, 13}  # DLDeviceType that the host can read: CPU, CUDA and ROCm pinned, CUDA managed
 
 
@@ -81,6 +83,20 @@ def describe_managed(managed: Any, keep: list[Any]) -> Described:
     return described
 
 
+def take_freed_memory(size: int) -> list[bytearray]:
+    """Blocks of `size` bytes that overwrite what was freed before; to be kept until it has been looked at."""
+    gc.collect()
+    return [bytearray(b"\xa5") * size for _ in range(64)]
+
+
+def expect_independent(first: Described, second: Callable[[], Described]) -> None:
+    """What the first export says holds after an export of another array."""
+    before = first.values()
+    other = second()
+    expect(first.values() == before, f"the elements of the first array, {before}", first.values())
+    expect(other.pointer != first.pointer, "memory of its own for each array", "the same address for two")
+
+
 # --- how the user's factory is called ---------------------------------------------------------------------------------
 
 
@@ -130,6 +146,16 @@ class Making:
         if made is None:
             raise Skip("the factory made nothing")
         return made
+
+    def large(self) -> Spec:
+        """The array in which freed memory is looked for."""
+        return LARGE if self.form == "spec" else BASE
+
+    def two(self) -> tuple[Spec, Spec]:
+        """Two arrays of other elements; a Skip where the factory knows one."""
+        if self.form == "plain":
+            raise Skip("the factory makes one array of its own choice")
+        return BASE, OTHER
 
     def is_readonly(self, spec: Spec) -> bool:
         return spec.readonly or self.immutable

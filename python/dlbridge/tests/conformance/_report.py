@@ -52,12 +52,16 @@ class Report:
         return self.having(FAILED, MUST)
 
     @property
+    def nothing_ran(self) -> bool:
+        """No check was passed or failed: one reason says why, and not a line for each."""
+        return not any(result.outcome in (PASSED, FAILED, ERROR) for result in self.results)
+
+    @property
     def exit_code(self) -> int:
         """0: no "must" is broken; 1: one is; 2: nothing could be run, or the kit itself failed."""
         if self.failures:
             return 1
-        ran = any(r.outcome == PASSED or r.outcome == FAILED for r in self.results)
-        return 0 if ran and not self.having(ERROR) and not self.could_not_run else 2
+        return 2 if self.nothing_ran or self.having(ERROR) or self.could_not_run else 0
 
     def raise_for_failures(self) -> None:
         """AssertionError with the text of the report where the exit code is not 0."""
@@ -98,7 +102,8 @@ class Report:
             yield from _finding(result)
         if self.could_not_run:
             yield f"could not run: {self.could_not_run}"
-        yield from _skips(self.having(SKIPPED), verbose)
+        if verbose or not self.nothing_ran:
+            yield from _skips(self.having(SKIPPED), verbose)
         if verbose:
             yield from (f"passed {result.id}" for result in self.having(PASSED))
         yield ", ".join(f"{count} {name}" for name, count in self.counts().items())

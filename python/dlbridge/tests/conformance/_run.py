@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dlbridge.tests._patience import cheap_collections
 from dlbridge.tests.conformance._check import Check, Failed, Skip, describe
 from dlbridge.tests.conformance._making import Making
 from dlbridge.tests.conformance._report import FAILED, PASSED, SKIPPED, Report, Result
@@ -137,7 +138,8 @@ def run_all(
     try:
         if here:
             opened = subject.open()
-            results |= {check.id: run_check(check, opened) for check in here}
+            with cheap_collections():
+                results |= {check.id: run_check(check, opened) for check in here}
         if apart:
             results |= {r.id: r for r in _apart(subject, apart, timeout)}
     except Unusable as error:
@@ -145,8 +147,18 @@ def run_all(
     claims = subject.protocols
     report.results = [is_claimed(c, results[c.id], claims) for c in checks if c.id in results]
     if not report.could_not_run and not any(r.outcome in (PASSED, FAILED) for r in report.results):
-        report.could_not_run = "no check applies: see the reasons for skipping"
+        report.could_not_run = _why_none(report.results)
     return report
+
+
+def _why_none(results: Sequence[Result]) -> str:
+    """Why no check applies: the reason that is given most often, with what differs from check to check left out."""
+    kinds = Counter(result.got.partition(":")[0] for result in results)
+    if not kinds:
+        return "no check was selected"
+    first, number = kinds.most_common(1)[0]
+    reason = next(result.got for result in results if result.got.partition(":")[0] == first)
+    return f"no check applies: {reason.rstrip(': ')} ({number:,} of {len(results):,} checks; verbose lists the others)"
 
 
 def _apart(subject: Subject, checks: Sequence[Check], timeout: float) -> Iterator[Result]:
@@ -200,8 +212,3 @@ def check_consumer(
     claims = tuple(protocols) if protocols is not None else ()
     subject = Subject.of("consumer", func, observe=observe, protocols=claims, cuda_memory=cuda_memory)
     return run_all(subject, protocols=protocols, only=only, isolate=isolate, timeout=timeout)
-
-
-def search_path() -> list[str]:
-    """For a child process to import what this one can."""
-    return [path or "." for path in sys.path]

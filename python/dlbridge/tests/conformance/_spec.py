@@ -26,7 +26,7 @@ class Spec:
 
     `layout`: "C"; "F" (the first axis is the fastest); "strided" (every second element of a longer last axis);
     "reversed" (negative stride on the last axis); "offset" (a view that starts inside a larger allocation);
-    "broadcast" (stride 0 on the first axis); "packed" (strides that are no multiple of the itemsize, such as a field
+    "broadcast" (stride 0 on the first axis); "packed" (strides that are not a multiple of the itemsize, such as a field
     of a packed structure). `dtype` is the usual name ("float32", "bfloat16"), or one of NumPy's in `FOREIGN_DTYPES`.
     A factory raises `Unsupported` for what it cannot make.
     """
@@ -157,9 +157,14 @@ FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 LAYOUTS = ("F", "strided", "reversed", "offset", "broadcast")
 
 BASE = Spec()
+OTHER = Spec((2, 3), "int32")  # as large as BASE, with other bytes
 OF_SHAPES = tuple(Spec(shape) for shape in SHAPES)
 OF_DTYPES = tuple(Spec((2, 3), dtype) for dtype in NUMBERS if dtype != "float32")
 OF_LAYOUTS = tuple(Spec((4, 6), dtype, layout) for layout in LAYOUTS for dtype in ("float32", "int16", "complex128"))
 EXPRESSIBLE = OF_SHAPES + OF_DTYPES + OF_LAYOUTS
 EMPTY = tuple(spec for spec in OF_SHAPES if spec.size == 0)
+STRIDED = Spec((4, 6), "float32", "strided")
 READONLY = (Spec(readonly=True), Spec((4, 6), "float32", "strided", readonly=True))
+
+# What copies go wrong on: strides, and marks.
+COPIED = (BASE, STRIDED, Spec((4, 6), "int16", "F"), Spec((4, 6), "int16", "reversed"), *READONLY)

@@ -16,12 +16,14 @@ from dlbridge.tests.conformance import (
     producer_cuda,
     producer_dlpack,
     producer_dlpack_calls,
+    producer_dlpack_copies,
     producer_exchange,
 )
 from dlbridge.tests.conformance._check import PROTOCOLS, Check
 
 PRODUCER: tuple[Check, ...] = (
     *producer_dlpack_calls.CHECKS,
+    *producer_dlpack_copies.CHECKS,
     *producer_dlpack.CHECKS,
     *producer_exchange.CHECKS,
     *producer_array_interface.CHECKS,

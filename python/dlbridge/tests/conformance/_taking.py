@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ctypes as ct
 import gc
-import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from dlbridge.tests._patience import Patience
 from dlbridge.tests.conformance import _abi
 from dlbridge.tests.conformance._adversary import Managed, OldProducer, Producer, memory_of
 from dlbridge.tests.conformance._check import Failed, Skip, Unsupported, describe, expect, expect_equal
 from dlbridge.tests.conformance._making import Described, describe_managed
-from dlbridge.tests.conformance._spec import BASE, BOOL, COMPLEX, DTYPES, FLOAT, INT, UINT, Spec, flatten
-
-RELEASE_WAIT_S = 1.0  # some consumers delete on a thread of their own
-
+from dlbridge.tests.conformance._spec import BASE, BOOL, COMPLEX, DTYPES, FLOAT, INT, UINT, Spec, encode, flatten
 
 # --- what is offered --------------------------------------------------------------------------------------------------
 
@@ -51,25 +49,66 @@ class Offer:
     def capsules(self) -> list[Any]:
         return list(self.producer.capsules)
 
-    def settle(self) -> None:
+    def unsettled(self) -> tuple[str, str] | None:
         """Each taken struct is deleted once, each other one never; a capsule says which by its name."""
         given_used = (self._name or b"").startswith(b"used_")
         names = [_abi.capsule_name(capsule) or b"" for capsule in self.capsules]
         wanted = [int(name.startswith(b"used_") and not given_used) for name in names]
-        deadline = time.monotonic() + RELEASE_WAIT_S
-        while True:
-            gc.collect()
-            got = [tensor.deletions for tensor in self.tensors]
-            good = all(g == w or not t.struct.deleter for g, w, t in zip(got, wanted, self.tensors, strict=True))
-            if good or time.monotonic() > deadline or any(g not in (0, 1) for g in got):
-                break
-            time.sleep(0.01)
-        if not good:
-            words = ["was renamed" if w else "was not renamed" for w in wanted]
-            raise Failed(
-                f"calls of the deleter {wanted}, as each capsule {' / '.join(words)}",
-                f"{got}, after the result was dropped" + (" (-1: the struct was written to)" if -1 in got else ""),
-            )
+        got = [tensor.deletions for tensor in self.tensors]
+        if all(g == w or not t.struct.deleter for g, w, t in zip(got, wanted, self.tensors, strict=True)):
+            return None
+        words = ["was renamed" if w else "was not renamed" for w in wanted]
+        return (
+            f"calls of the deleter {wanted}, as each capsule {' / '.join(words)}",
+            f"{got}, after the result was dropped" + (" (-1: the struct was written to)" if -1 in got else ""),
+        )
+
+    @property
+    def hopeless(self) -> bool:
+        """What has been deleted twice or written to gets no better."""
+        return any(tensor.deletions not in (0, 1) for tensor in self.tensors)
+
+
+class CopyOffer(Offer):
+    """A producer of one array, at `address`, that copies where it is asked to; `old`: it cannot be asked."""
+
+    def __init__(self, spec: Spec, version: tuple[int, int] | None, *, old: bool = False) -> None:
+        self._spec, self._version, self._copy = spec, version, False
+        self.address = self._tensor().address or 0
+        super().__init__(self._export, old=old)
+        if not old:
+            self.producer = Producer(self._asked)
+
+    def _tensor(self, flags: int = 0, **changes: Any) -> Managed:
+        if self._version is None:
+            return managed_for(self._spec, version=None, **changes)
+        return managed_for(self._spec, version=self._version, flags=flags, **changes)
+
+    def _asked(self, *, copy: Any, **_: Any) -> Any:
+        self._copy = bool(copy)
+        return self._make()
+
+    def _export(self) -> Managed:
+        if self._copy:
+            return self._tensor(_abi.IS_COPIED)
+        return self._tensor(_abi.READ_ONLY if self._spec.readonly else 0, memory=self.address)
+
+
+class Lent(Protocol):
+    """What the consumer must give back: `unsettled` says what was expected and found, None where all is back."""
+
+    def unsettled(self) -> tuple[str, str] | None: ...
+
+    @property
+    def hopeless(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the consumer raised, without the exception: its traceback keeps the consumer's frames and all they hold."""
+
+    kind: type[BaseException]
+    words: str
 
 
 # --- what came of it --------------------------------------------------------------------------------------------------
@@ -122,6 +161,7 @@ class Taking:
         self.claims = frozenset(protocols or ())
         self.cuda_memory = cuda_memory
         self._versioned: bool | None = None
+        self._patience = Patience()
 
     def call(self, obj: Any, **options: Any) -> Any:
         try:
@@ -129,17 +169,39 @@ class Taking:
         except Unsupported as error:
             raise Skip(f"the consumer does not take it: {error}") from None
 
+    def attempt(self, obj: Any, **options: Any) -> tuple[Any, Refusal | None]:
+        """The result, or how it was refused; what a refusal left behind can be counted right after it."""
+        try:
+            return self.call(obj, **options), None
+        except Skip:
+            raise
+        except Exception as error:
+            return None, Refusal(type(error), describe(error))
+
+    def taken(self, obj: Any, **options: Any) -> Any:
+        """The result; a refusal is a failure."""
+        result, refusal = self.attempt(obj, **options)
+        if refusal is not None:
+            raise Failed("the array is taken", refusal.words)
+        return result
+
+    def settle(self, *lent: Lent) -> None:
+        """All that was lent is given back; to be called where nothing of the consumer's is in a variable any more."""
+        gc.collect()
+        for one in lent:
+            if not self._patience.wait(lambda one=one: one.unsettled() is None or one.hopeless):  # type: ignore[misc]
+                break
+        for one in lent:
+            left = one.unsettled()
+            if left is not None:
+                raise Failed(*left)
+
     @property
     def asks_versioned(self) -> bool:
         """Whether it asks ``__dlpack__`` for a versioned struct."""
         if self._versioned is None:
             offer = Offer(lambda: managed_for(BASE, version=None))
-            try:
-                self.call(offer.producer)
-            except Skip:
-                raise
-            except Exception:
-                pass
+            self.attempt(offer.producer)
             asked = [call["max_version"] for call in offer.producer.calls]
             self._versioned = any(isinstance(v, tuple) and v and v[0] >= 1 for v in asked)
         return self._versioned
@@ -187,6 +249,23 @@ class Taking:
         # Without an attribute of its own it may have no notion of it, and then ignores the flag, as it is asked to.
         return True if described is not None and described.readonly else None
 
+    def shares(self, result: Any, address: int, dtype: str = "float32") -> bool:
+        """Whether the result uses the producer's memory, whose element 0 is at `address`.
+
+        It says so itself when it is exported, or shows what is written there.
+        """
+        described = reexported(result)
+        if described is not None and described.pointer == address:
+            return True
+        size = DTYPES[dtype]["itemsize"]
+        old = ct.string_at(address, size)
+        try:
+            before = self.values(result)
+            ct.memmove(address, encode(99, dtype), size)
+            return self.values(result) != before
+        finally:
+            ct.memmove(address, old, size)
+
     def expect_right(self, result: Any, spec: Spec) -> None:
         shape = self.shape(result)
         expect(shape is None or shape == spec.shape, f"shape {spec.shape}", shape)
@@ -201,31 +280,21 @@ class Taking:
 
 def take_right(taking: Taking, offer: Offer, spec: Spec) -> None:
     """The consumer must take it, and must see the right elements."""
-    try:
-        result = taking.call(offer.producer)
-    except Skip:
-        raise
-    except Exception as error:
-        raise Failed("the array is taken", describe(error)) from None
+    result = taking.taken(offer.producer)
     taking.expect_right(result, spec)
     del result
-    offer.settle()
+    taking.settle(offer)
 
 
 def take_right_or_refuse(taking: Taking, offer: Offer, spec: Spec) -> None:
     """A refusal is a skip, with the library's own words; and leaves nothing behind, either."""
-    try:
-        result = taking.call(offer.producer)
-    except Skip:
-        raise
-    except Exception as error:
-        words = describe(error)
-        del error
-        offer.settle()
-        raise Skip(f"refused: {words}") from None
-    taking.expect_right(result, spec)
+    result, refusal = taking.attempt(offer.producer)
+    if refusal is None:
+        taking.expect_right(result, spec)
     del result
-    offer.settle()
+    taking.settle(offer)
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
 
 
 def take_refused(
@@ -233,15 +302,11 @@ def take_refused(
 ) -> None:
     """The consumer must refuse it. `keep` "dtype" or "device": or keep that exactly, seen by exporting it again."""
     words = " or ".join(error.__name__ for error in errors)
-    try:
-        result = taking.call(offer.producer)
-    except Skip:
-        raise
-    except errors:
-        offer.settle()
+    result, refusal = taking.attempt(offer.producer)
+    if refusal is not None:
+        expect(issubclass(refusal.kind, errors), words, refusal.words)
+        taking.settle(offer)
         return
-    except Exception as error:
-        raise Failed(words, describe(error)) from None
     described = reexported(result) if keep else None
     tensor = offer.tensors[-1].struct.dl_tensor
     if described is not None and keep == "dtype":
@@ -256,6 +321,6 @@ def take_refused(
         same = False
     if same:
         del result, described
-        offer.settle()
+        taking.settle(offer)
         raise Skip(f"taken, and the {keep} is kept exactly")
     raise Failed(f"an error ({words})", f"{type(result).__name__} of shape {taking.shape(result)}")

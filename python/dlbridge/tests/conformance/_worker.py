@@ -1,23 +1,17 @@
-"""The child of `_isolate`: reads one job from stdin, runs its checks, answers line by line."""
+"""The child of `_isolate`: runs the checks of one job."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from typing import Any
 
+from dlbridge.tests._child import Answer
+from dlbridge.tests._patience import cheap_collections
 from dlbridge.tests.conformance._run import Subject, Unusable, run_check
 from dlbridge.tests.conformance._tables import TABLES
 
 
-def main() -> None:
-    job = json.loads(sys.stdin.buffer.read())
-    answers = job["answers"]
-
-    def answer(line: dict[str, Any]) -> None:
-        os.write(answers, json.dumps(line).encode() + b"\n")
-
+def work(job: dict[str, Any], answer: Answer) -> None:
     options = job["subject"]
     subject = Subject(
         options["kind"],
@@ -34,7 +28,8 @@ def main() -> None:
         answer({"unusable": str(error)})
         return
     by_id = {check.id: check for check in TABLES[subject.kind]}
-    for id in job["ids"]:
-        answer({"start": id})
-        answer(run_check(by_id[id], opened).todict())
+    with cheap_collections():
+        for id in job["ids"]:
+            answer({"start": id})
+            answer(run_check(by_id[id], opened).todict())
     os._exit(0)  # what a faulty library left behind may crash at exit, which is no check's fault

@@ -298,7 +298,7 @@ def numba_device_array(spec: Spec) -> Any:
 
     if spec.device == "cpu" or spec.readonly or spec.dtype in FOREIGN_DTYPES or spec.layout not in ("C", "F"):
         raise Unsupported("numba device arrays are writable, dense, and on a GPU")
-    return cuda.to_device(numpy_array(spec))
+    return cuda.to_device(numpy_array(Spec(spec.shape, spec.dtype, spec.layout)))
 
 
 def numba_as_cuda_array(x: Any) -> Any:
@@ -317,7 +317,7 @@ def dlbridge_tensor(spec: Spec) -> Any:
     return asdlpack(numpy_array(spec))
 
 
-def dlbridge_asdlpack(x: Any) -> Any:
+def dlbridge_asdlpack(x: Any, *, copy: Any = None) -> Any:
     from dlbridge import asdlpack
 
-    return asdlpack(x)
+    return asdlpack(x, copy=copy)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from dlbridge.tests.conformance import _spec
-from dlbridge.tests.conformance._adversary import Interface, memory_of
-from dlbridge.tests.conformance._check import INTERFACE, MUST, ROBUST, SHOULD, Check, Failed, Skip, describe, expect
+from dlbridge.tests.conformance._adversary import Interface, Resizable, memory_of
+from dlbridge.tests.conformance._check import INTERFACE, MUST, ROBUST, SHOULD, Check, Failed, Skip, expect
 from dlbridge.tests.conformance._spec import BASE, DTYPES, Spec, encode
 from dlbridge.tests.conformance._taking import Taking
 
@@ -36,34 +36,22 @@ def interface_of(spec: Spec, **changes: Any) -> dict[str, Any]:
 
 
 def _take(taking: Taking, value: Any) -> Any:
-    try:
-        return taking.call(Interface(_ATTRIBUTE, value))
-    except Skip:
-        raise
-    except Exception as error:
-        raise Skip(f"refused: {describe(error)}") from None
+    result, refusal = taking.attempt(Interface(_ATTRIBUTE, value))
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
+    return result
 
 
 def _control(taking: Taking) -> None:
-    try:
-        result = taking.call(Interface(_ATTRIBUTE, interface_of(BASE)))
-    except Skip:
-        raise
-    except Exception as error:
-        raise Failed("the array is taken", describe(error)) from None
-    taking.expect_right(result, BASE)
+    taking.expect_right(taking.taken(Interface(_ATTRIBUTE, interface_of(BASE))), BASE)
 
 
 def gate(taking: Taking) -> None:
     """Consumers that take no such object are not asked more about it."""
-    try:
-        result = taking.call(Interface(_ATTRIBUTE, interface_of(BASE)))
-        right = taking.values(result) == BASE.values
-    except Skip:
-        raise
-    except Exception as error:
-        raise Skip(f"the consumer takes no {_ATTRIBUTE}: {describe(error)}") from None
-    if not right:
+    result, refusal = taking.attempt(Interface(_ATTRIBUTE, interface_of(BASE)))
+    if refusal is not None:
+        raise Skip(f"the consumer takes no {_ATTRIBUTE}: {refusal.words}")
+    if taking.values(result) != BASE.values:
         raise Skip(f"the consumer takes no {_ATTRIBUTE}: it made something else of the object")
 
 
@@ -104,24 +92,27 @@ def _data_object(offset: int, writable: bool, taking: Taking) -> None:
     taking.expect_right(result, BASE)
 
 
+def _data_object_released(taking: Taking) -> None:
+    """When the result is gone, the bytearray behind it can be resized again."""
+    gate(taking)
+    lent = Resizable(b"".join(encode(v, "float32") for v in BASE.values))
+    result, refusal = taking.attempt(Interface(_ATTRIBUTE, interface_of(BASE, data=lent.data)))
+    del result
+    taking.settle(lent)
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
+
+
 def _readonly(spec: Spec, taking: Taking) -> None:
     gate(taking)
-    result = _take(taking, interface_of(spec))
+    value = interface_of(spec)
+    result = _take(taking, value)
     readonly = taking.readonly(result)
     if readonly is None:
         raise Skip("the result cannot say whether it is read-only")
-    if readonly is False and _copied(taking, result):
+    if readonly is False and not taking.shares(result, value["data"][0]):
         raise Skip("the result is a copy")
     expect(readonly == spec.readonly, "read-only as the interface says", f"readonly={readonly}")
-
-
-def _copied(taking: Taking, result: Any) -> bool:
-    """Whether the result has left the memory of `interface_of(BASE)`; asked of consumers that copy everything."""
-    value = interface_of(BASE)
-    fresh = taking.call(Interface(_ATTRIBUTE, value))
-    before = taking.values(fresh)
-    ct.memmove(value["data"][0], encode(99.0, "float32"), 4)
-    return taking.values(fresh) == before
 
 
 def _kept_alive(taking: Taking) -> None:
@@ -134,8 +125,7 @@ def _kept_alive(taking: Taking) -> None:
     del producer
     gc.collect()
     held = alive() is not None
-    copied = _copied(taking, result)
-    if copied:
+    if not taking.shares(result, value["data"][0]):
         raise Skip("the result is a copy")
     expect(held, "the producer held by the result, which uses its memory", "the producer is gone")
 
@@ -144,11 +134,8 @@ def _mask(taking: Taking) -> None:
     """Elements that the mask takes out must not come out as valid ones."""
     gate(taking)
     mask = Interface(_ATTRIBUTE, interface_of(Spec((2, 3), "bool")))
-    try:
-        result = taking.call(Interface(_ATTRIBUTE, interface_of(BASE, mask=mask)))
-    except Skip:
-        raise
-    except Exception:
+    result, refusal = taking.attempt(Interface(_ATTRIBUTE, interface_of(BASE, mask=mask)))
+    if refusal is not None:
         return
     values = taking.values(result)
     expect(values != BASE.values or hasattr(result, "mask"), "an error, or the mask kept", "all elements as valid ones")
@@ -156,11 +143,8 @@ def _mask(taking: Taking) -> None:
 
 def refused(taking: Taking, value: Any, what: str = "an error") -> None:
     gate(taking)
-    try:
-        result = taking.call(Interface(_ATTRIBUTE, value))
-    except Skip:
-        raise
-    except Exception:
+    result, refusal = taking.attempt(Interface(_ATTRIBUTE, value))
+    if refusal is not None:
         return
     raise Failed(what, f"{type(result).__name__} of shape {taking.shape(result)}")
 
@@ -217,6 +201,7 @@ _ROWS: tuple[tuple[str, Any, str, str], ...] = (
     ("data-object", partial(_data_object, 0, True), MUST, "data may be a buffer, which is held"),
     ("data-object-readonly", partial(_data_object, 0, False), MUST, "data may be a read-only buffer"),
     ("data-object-offset", partial(_data_object, 8, True), MUST, "offset is the start in a buffer"),
+    ("data-object-released", _data_object_released, MUST, "a buffer is released when the memory is no more used"),
     ("readonly", partial(_readonly, Spec(readonly=True)), MUST, "the read-only flag is kept"),
     ("writable", partial(_readonly, BASE), SHOULD, "the memory is writable where the flag says so"),
     ("kept-alive", _kept_alive, MUST, "the producer is held as long as its memory is used"),
@@ -245,7 +230,7 @@ def _all() -> Iterator[Check]:
         yield row(f"malformed[{name}]", clause, partial(_malformed, changes), severity, ROBUST, True)
     not_dicts: tuple[Any, ...] = (None, 3, [], "interface")
     for value in not_dicts:
-        clause = "what is no dictionary is an error"
+        clause = "anything that is not a dictionary is an error"
         yield row(f"no-dict[{value!r}]", clause, partial(_not_a_dict, value), SHOULD, ROBUST, True)
 
 

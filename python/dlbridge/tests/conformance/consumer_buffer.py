@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes as ct
-import gc
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from dlbridge.tests.conformance import _spec
-from dlbridge.tests.conformance._adversary import BufferExporter, memory_of
+from dlbridge.tests.conformance._adversary import BufferExporter, Resizable, memory_of, row_pointers
 from dlbridge.tests.conformance._check import (
     BUFFER,
     MUST,
@@ -19,7 +18,6 @@ from dlbridge.tests.conformance._check import (
     Check,
     Failed,
     Skip,
-    describe,
     expect,
 )
 from dlbridge.tests.conformance._spec import BASE, DTYPES, Spec, encode
@@ -32,60 +30,60 @@ def _exporter(spec: Spec, **changes: Any) -> BufferExporter:
     memory, offset, strides = memory_of(spec)
     row = DTYPES[spec.dtype]
     options: dict[str, Any] = {
+        "shape": spec.shape,
+        "strides": strides,
         "format": row["pep3118"].encode(),
         "itemsize": row["itemsize"],
         "offset": offset,
         "readonly": spec.readonly,
     }
-    return BufferExporter(memory, spec.shape, strides, **(options | changes))
+    return BufferExporter(memory, **(options | changes))
 
 
 def _call(taking: Taking, obj: Any) -> Any:
-    try:
-        return taking.call(obj)
-    except Skip:
-        raise
-    except Exception as error:
-        raise Skip(f"refused: {describe(error)}") from None
+    result, refusal = taking.attempt(obj)
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
+    return result
+
+
+def _lend(taking: Taking, exporter: BufferExporter) -> Any:
+    """The result; a refusal is a skip, and leaves no view behind."""
+    result, refusal = taking.attempt(exporter.object)
+    if refusal is not None:
+        taking.settle(exporter)
+        raise Skip(f"refused: {refusal.words}")
+    return result
 
 
 def _gate(taking: Taking) -> None:
-    try:
-        taking.expect_right(taking.call(_exporter(BASE).object), BASE)
-    except Skip:
-        raise
-    except Exception as error:
-        raise Skip(f"the consumer takes no buffer of a shape and format: {describe(error)}") from None
+    result, refusal = taking.attempt(_exporter(BASE).object)
+    if refusal is not None:
+        raise Skip(f"the consumer takes no buffer of a shape and format: {refusal.words}")
+    taking.expect_right(result, BASE)
 
 
 def _control(taking: Taking) -> None:
-    try:
-        result = taking.call(_exporter(BASE).object)
-    except Skip:
-        raise
-    except Exception as error:
-        raise Failed("the array is taken", describe(error)) from None
-    taking.expect_right(result, BASE)
+    taking.expect_right(taking.taken(_exporter(BASE).object), BASE)
 
 
 def _values(spec: Spec, taking: Taking) -> None:
     _gate(taking)
     exporter = _exporter(spec)
-    result = _call(taking, exporter.object)
+    result = _lend(taking, exporter)
     taking.expect_right(result, spec)
     del result
-    gc.collect()
-    expect(exporter.live == 0, "every view released when the result died", f"{exporter.live} still out")
+    taking.settle(exporter)
 
 
 def _readonly(spec: Spec, taking: Taking) -> None:
     _gate(taking)
     exporter = _exporter(spec)
-    result = _call(taking, exporter.object)
+    result = _lend(taking, exporter)
     readonly = taking.readonly(result)
     if readonly is None:
         raise Skip("the result cannot say whether it is read-only")
-    if exporter.live == 0:
+    if not taking.shares(result, exporter.address):
         raise Skip("the result is a copy")
     expect(readonly == spec.readonly, f"readonly={spec.readonly}, as the exporter says", f"readonly={readonly}")
 
@@ -120,14 +118,12 @@ def _locks(taking: Taking) -> None:
 
 
 def _releases(taking: Taking) -> None:
-    data = bytearray(range(6))
-    result = _call(taking, data)
+    lent = Resizable(bytes(range(6)))
+    result, refusal = taking.attempt(lent.data)
     del result
-    gc.collect()
-    try:
-        data.extend(b"more")
-    except BufferError:
-        raise Failed("the view released when the result died", "still held") from None
+    taking.settle(lent)
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
 
 
 def _format(format: bytes, itemsize: int, values: list[Any] | None, raw: bytes, taking: Taking) -> None:
@@ -135,14 +131,14 @@ def _format(format: bytes, itemsize: int, values: list[Any] | None, raw: bytes, 
     _gate(taking)
     memory = ct.create_string_buffer(raw + bytes(64))
     exporter = BufferExporter(memory, (3,), (itemsize,), format=format, itemsize=itemsize)
-    try:
-        got = taking.values(taking.call(exporter.object))
-    except Skip:
-        raise
-    except Exception as error:
+    result, refusal = taking.attempt(exporter.object)
+    got = taking.values(result) if refusal is None else None
+    del result
+    taking.settle(exporter)
+    if refusal is not None:
         if values is None:
             return
-        raise Skip(f"refused: {describe(error)}") from None
+        raise Skip(f"refused: {refusal.words}")
     expect(values is not None, "an error", got)
     expect(got == values, f"the elements {values}", got)
 
@@ -150,19 +146,28 @@ def _format(format: bytes, itemsize: int, values: list[Any] | None, raw: bytes, 
 def _null_format(taking: Taking) -> None:
     _gate(taking)
     exporter = _exporter(Spec((3,), "uint8"), format=None)
-    got = taking.values(_call(taking, exporter.object))
+    got = taking.values(_lend(taking, exporter))
+    taking.settle(exporter)
     expect(got == [1, 2, 3], "unsigned bytes [1, 2, 3]", got)
 
 
 def _malformed(changes: dict[str, Any], taking: Taking) -> None:
     _gate(taking)
-    try:
-        result = taking.call(_exporter(BASE, **changes).object)
-    except Skip:
-        raise
-    except Exception:
-        return
-    raise Failed("an error", f"{type(result).__name__} of shape {taking.shape(result)}")
+    exporter = _exporter(BASE, **changes)
+    result, refusal = taking.attempt(exporter.object)
+    if refusal is None:
+        raise Failed("an error", f"{type(result).__name__} of shape {taking.shape(result)}")
+    taking.settle(exporter)
+
+
+def _indirect(taking: Taking) -> None:
+    """An array of pointers to rows, as its suboffsets say: they are followed, or it is refused."""
+    _gate(taking)
+    exporter = row_pointers(BASE)
+    result = _lend(taking, exporter)
+    taking.expect_right(result, BASE)
+    del result
+    taking.settle(exporter)
 
 
 def _swapped(numbers: tuple[int, ...], size: int) -> bytes:
@@ -204,11 +209,13 @@ def _all() -> Iterator[Check]:
         risky = spec.layout in ("reversed", "broadcast")
         clause = "buf, shape, strides and format are followed, or the exporter is refused; the view is released"
         yield row(f"values[{spec}]", clause, partial(_values, spec), risky=risky)
-    for name, spec in (("readonly", Spec(readonly=True)), ("writable", BASE)):
-        yield row(name, "readonly says whether the memory may be written to", partial(_readonly, spec))
+    for name, spec, severity in (("readonly", Spec(readonly=True), MUST), ("writable", BASE, SHOULD)):
+        yield row(name, "readonly says whether the memory may be written to", partial(_readonly, spec), severity)
     yield row("bytes", "bytes are read-only", _bytes)
     yield row("locks", "the view is held as long as the memory is used", _locks)
     yield row("releases", "the view is released when the memory is no more used", _releases)
+    clause = "suboffsets that are not negative are followed, or the exporter is refused"
+    yield row("suboffsets", clause, _indirect, risky=True)
     yield row("null-format", "format NULL means unsigned bytes", _null_format)
     for name, format, itemsize, values, raw in _FORMATS:
         clause = "format gives size and byte order, and agrees with itemsize; or the exporter is refused"

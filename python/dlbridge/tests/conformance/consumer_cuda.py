@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from dlbridge.tests.conformance._adversary import Interface
-from dlbridge.tests.conformance._check import CUDA_INTERFACE, MUST, SHOULD, Check, Failed, Skip, describe, expect
+from dlbridge.tests.conformance._check import CUDA_INTERFACE, MUST, SHOULD, Check, Failed, Skip, expect
 from dlbridge.tests.conformance._spec import BASE, Spec, encode
 from dlbridge.tests.conformance._taking import Taking
 
@@ -53,32 +53,20 @@ def _interface(taking: Taking, spec: Spec = BASE, **changes: Any) -> Any:
 
 def _gate(taking: Taking) -> None:
     producer = _interface(taking)
-    try:
-        taking.call(producer)
-    except Skip:
-        raise
-    except Exception as error:
-        raise Skip(f"the consumer takes no {_ATTRIBUTE}: {describe(error)}") from None
+    _, refusal = taking.attempt(producer)
+    if refusal is not None:
+        raise Skip(f"the consumer takes no {_ATTRIBUTE}: {refusal.words}")
 
 
 def _taken(spec: Spec, changes: dict[str, Any], taking: Taking) -> None:
     _gate(taking)
-    try:
-        result = taking.call(_interface(taking, spec, **changes))
-    except Skip:
-        raise
-    except Exception as error:
-        raise Failed("the array is taken", describe(error)) from None
-    taking.expect_right(result, spec)
+    taking.expect_right(taking.taken(_interface(taking, spec, **changes)), spec)
 
 
 def _refused(changes: dict[str, Any], taking: Taking) -> None:
     _gate(taking)
-    try:
-        result = taking.call(_interface(taking, BASE, **changes))
-    except Skip:
-        raise
-    except Exception:
+    result, refusal = taking.attempt(_interface(taking, BASE, **changes))
+    if refusal is not None:
         return
     raise Failed("an error", f"{type(result).__name__} of shape {taking.shape(result)}")
 

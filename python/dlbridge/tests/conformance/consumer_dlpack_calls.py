@@ -24,8 +24,8 @@ from dlbridge.tests.conformance._check import (
     expect,
     expect_equal,
 )
-from dlbridge.tests.conformance._spec import BASE
-from dlbridge.tests.conformance._taking import Offer, Taking, managed_for, take_refused, take_right
+from dlbridge.tests.conformance._spec import BASE, COPIED, Spec
+from dlbridge.tests.conformance._taking import CopyOffer, Offer, Refusal, Taking, managed_for, take_refused, take_right
 from dlbridge.tests.conformance.consumer_dlpack import FORMS
 
 
@@ -96,7 +96,7 @@ def _renames(version: Any, taking: Taking) -> None:
     wanted = _abi.USED[_abi.LEGACY if version is None else _abi.VERSIONED]
     if name == offer.tensors[-1].name and not deleted:
         del capsule
-        offer.settle()  # a copy that leaves the capsule to its destructor is sound
+        taking.settle(offer)  # a copy that leaves the capsule to its destructor is sound
         raise Skip("the consumer copied and left the capsule alone")
     expect_equal(name, wanted, "name of the consumed capsule")
 
@@ -109,24 +109,16 @@ def _second_time(version: Any, taking: Taking) -> None:
     first = taking.call(Producer(lambda **_: capsule))
     if not (_abi.capsule_name(capsule) or b"").startswith(b"used_"):
         raise Skip("the capsule was not consumed")
-    try:
-        second = taking.call(Producer(lambda **_: capsule))
-    except Exception:
-        second = None
-    expect(second is None, "an error", "a second array on the same capsule")
+    _, refusal = taking.attempt(Producer(lambda **_: capsule))
+    expect(refusal is not None, "an error", "a second array on the same capsule")
     del first
     gc.collect()
     expect(tensor.deletions in (0, 1), "one call of the deleter", tensor.deletions)
 
 
 def _no_capsule(value: Any, taking: Taking) -> None:
-    try:
-        taking.call(Producer(lambda **_: value))
-    except Skip:
-        raise
-    except Exception:
-        return
-    raise Failed("an error", "an array")
+    _, refusal = taking.attempt(Producer(lambda **_: value))
+    expect(refusal is not None, "an error", "an array")
 
 
 def _one_export(taking: Taking) -> None:
@@ -144,7 +136,7 @@ def _repeats(taking: Taking) -> None:
     for result in results:
         taking.expect_right(result, BASE)
     del results, result
-    offer.settle()
+    taking.settle(offer)
 
 
 # --- errors of the producer -------------------------------------------------------------------------------------------
@@ -176,41 +168,28 @@ def _passes_on(error: Exception, taking: Taking) -> None:
     raise Failed("an error", "an array")
 
 
+def _expect_error(refusal: Refusal | None, kind: type[BaseException]) -> None:
+    expect(refusal is not None, kind.__name__, "an array")
+    assert refusal is not None
+    expect(issubclass(refusal.kind, kind), kind.__name__, refusal.words)
+
+
 def _error_class(taking: Taking) -> None:
-    try:
-        taking.call(Producer(_raising(BufferError("cannot be exported"))))
-    except Skip:
-        raise
-    except BufferError:
-        return
-    except Exception as error:
-        raise Failed("BufferError", describe(error)) from None
-    raise Failed("BufferError", "an array")
+    _, refusal = taking.attempt(Producer(_raising(BufferError("cannot be exported"))))
+    _expect_error(refusal, BufferError)
 
 
 def _retries(taking: Taking) -> None:
     """A TypeError of the producer's own is not repeated for ever."""
     producer = Producer(_raising(TypeError("not this one")))
-    try:
-        taking.call(producer)
-    except Skip:
-        raise
-    except Exception:
-        expect(len(producer.calls) <= 8, "a few attempts, with fewer keywords each", len(producer.calls))
-        return
-    raise Failed("an error", "an array")
+    _, refusal = taking.attempt(producer)
+    expect(refusal is not None, "an error", "an array")
+    expect(len(producer.calls) <= 8, "a few attempts, with fewer keywords each", len(producer.calls))
 
 
 def _no_methods(taking: Taking) -> None:
-    try:
-        taking.call(object())
-    except Skip:
-        raise
-    except AttributeError:
-        return
-    except Exception as error:
-        raise Failed("AttributeError", describe(error)) from None
-    raise Failed("AttributeError", "an array")
+    _, refusal = taking.attempt(object())
+    _expect_error(refusal, AttributeError)
 
 
 def _device_raises(taking: Taking) -> None:
@@ -220,69 +199,76 @@ def _device_raises(taking: Taking) -> None:
 
     offer = Offer(lambda: managed_for(BASE, version=None))
     broken = Broken(lambda **_: offer._make())
-    try:
-        result = taking.call(broken)
-    except Skip:
-        raise
-    except Exception:
-        return
-    taking.expect_right(result, BASE)
+    result, refusal = taking.attempt(broken)
+    if refusal is None:
+        taking.expect_right(result, BASE)
 
 
 def _bad_device(value: Any, taking: Taking) -> None:
     """Whatever __dlpack_device__ returns: an error or a right array, never a crash."""
     offer = Offer(lambda: managed_for(BASE, version=None), device=value)
-    try:
-        result = taking.call(offer.producer)
-    except Skip:
-        raise
-    except Exception:
-        return
-    taking.expect_right(result, BASE)
+    result, refusal = taking.attempt(offer.producer)
+    if refusal is None:
+        taking.expect_right(result, BASE)
 
 
 # --- copy= ------------------------------------------------------------------------------------------------------------
 
 
-def _takes(taking: Taking, keyword: str) -> None:
+def _with_copy(taking: Taking, producer: Any, value: bool) -> tuple[Any, Refusal | None]:
+    """Calls the consumer with copy=; a Skip where it has no such keyword."""
     try:
         parameters = inspect.signature(taking.func).parameters
-    except (TypeError, ValueError):
-        return
-    if keyword not in parameters:
-        raise Skip(f"the consumer has no {keyword}=")
+    except (TypeError, ValueError):  # a C function without a signature: its TypeError says so
+        pass
+    else:
+        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        if "copy" not in parameters and not anything:
+            raise Skip("the consumer has no copy=")
+    result, refusal = taking.attempt(producer, copy=value)
+    if refusal is not None and issubclass(refusal.kind, TypeError) and not producer.asked:
+        raise Skip(f"the consumer has no copy=: {refusal.words}")
+    return result, refusal
+
+
+def _version(taking: Taking) -> tuple[int, int] | None:
+    return (1, 0) if taking.asks_versioned else None
 
 
 def _copy(value: bool, taking: Taking) -> None:
-    _takes(taking, "copy")
-    offer = Offer(lambda: managed_for(BASE, version=(1, 0) if taking.asks_versioned else None))
-    try:
-        taking.call(offer.producer, copy=value)
-    except TypeError as error:
-        if "copy" in str(error):
-            raise Skip("the consumer has no copy=") from None
-        raise
-    except Exception:
-        pass  # it may refuse, as this producer ignores copy=
+    offer = Offer(lambda: managed_for(BASE, version=_version(taking)))
+    _with_copy(taking, offer.producer, value)  # it may refuse, as this producer ignores copy=
     asked = [call["copy"] for call in offer.producer.calls]
     expect(value in asked, f"copy={value} is passed on to __dlpack__", asked)
 
 
-def _copy_false_refused(taking: Taking) -> None:
-    _takes(taking, "copy")
+def _copy_kept(value: bool, old: bool, spec: Spec, taking: Taking) -> None:
+    """The promise of copy= is kept, whoever has to keep it: the producer, or the consumer of one that cannot."""
+    if spec.readonly:
+        taking.need_versioned()
+    offer = CopyOffer(spec, _version(taking), old=old)
+    result, refusal = _with_copy(taking, offer.producer, value)
+    if refusal is None:
+        taking.expect_right(result, spec)
+        shares = taking.shares(result, offer.address, spec.dtype)
+        wanted, got = ("memory of its own", "the producer's") if value else ("the producer's memory", "a copy")
+        expect(shares is not value, wanted, got)
+    del result
+    taking.settle(offer)
+    if refusal is not None:
+        raise Skip(f"refused: {refusal.words}")
 
+
+def _copy_false_refused(taking: Taking) -> None:
     def refuse(**options: Any) -> Any:
         raise BufferError("a copy is needed")
 
-    try:
-        taking.call(Producer(refuse), copy=False)
-    except Skip:
-        raise
-    except (BufferError, ValueError):
-        return
-    except TypeError as error:
-        raise Skip(describe(error)) from None
-    raise Failed("BufferError", "an array")
+    _, refusal = _with_copy(taking, Producer(refuse), False)
+    expect(refusal is not None, "BufferError", "an array")
+    assert refusal is not None
+    if issubclass(refusal.kind, TypeError):
+        raise Skip(refusal.words)
+    expect(issubclass(refusal.kind, (BufferError, ValueError)), "BufferError", refusal.words)
 
 
 def _result_dies(taking: Taking) -> None:
@@ -338,7 +324,7 @@ CHECKS: tuple[Check, ...] = (
     *(
         _check(
             f"calls.no-capsule[{value!r}]",
-            "what is no capsule is refused",
+            "anything that is not a capsule is refused",
             PYTHON_SPEC,
             partial(_no_capsule, value),
             MUST,
@@ -385,5 +371,22 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check("calls.copy-true", "copy=True is asked of the producer", FROM_DLPACK, partial(_copy, True), SHOULD),
     _check("calls.copy-false", "copy=False is asked of the producer", FROM_DLPACK, partial(_copy, False), SHOULD),
+    *(
+        _check(
+            f"calls.{name}[{spec}]",
+            clause,
+            FROM_DLPACK,
+            partial(_copy_kept, value, old, spec),
+            risky=spec.layout == "reversed",
+        )
+        for name, value, old, clause in (
+            ("copy-false-shares", False, False, "copy=False never copies"),
+            ("copy-true-copies", True, False, "copy=True always copies"),
+            ("copy-false-of-old", False, True, "copy=False never copies, also where the producer cannot be asked"),
+            ("copy-true-of-old", True, True, "copy=True always copies, also where the producer cannot be asked"),
+        )
+        for spec in COPIED
+        if not (spec.readonly and old)
+    ),
     _check("calls.copy-false-refused", "copy=False raises where a copy is needed", FROM_DLPACK, _copy_false_refused),
 )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes as ct
-import gc
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from dlbridge.tests.conformance import _abi, _taking
+from dlbridge.tests.conformance import _abi
 from dlbridge.tests.conformance._adversary import Managed, _kept
-from dlbridge.tests.conformance._check import HEADER, MUST, ROBUST, SHOULD, Check, Failed, Skip, describe, expect
+from dlbridge.tests.conformance._check import HEADER, MUST, ROBUST, SHOULD, Check, Failed, Skip, expect
 from dlbridge.tests.conformance._spec import BASE, Spec
 from dlbridge.tests.conformance._taking import Offer, Taking, managed_for
 
@@ -64,16 +62,17 @@ class Advertised:
         out[0] = ct.addressof(tensor.struct)
         return 0
 
-    def settle(self) -> None:
-        deadline = time.monotonic() + _taking.RELEASE_WAIT_S
-        while True:
-            gc.collect()
-            got = [tensor.deletions for tensor in self.taken]
-            if all(count == 1 for count in got) or time.monotonic() > deadline:
-                break
-            time.sleep(0.01)
-        expect(all(count == 1 for count in got), "one call of the deleter of each tensor given out", got)
-        self.fallback.settle()
+    def unsettled(self) -> tuple[str, str] | None:
+        """Each tensor that was given out is deleted once."""
+        got = [tensor.deletions for tensor in self.taken]
+        if any(count != 1 for count in got):
+            return "one call of the deleter of each tensor given out", str(got)
+        return self.fallback.unsettled()
+
+    @property
+    def hopeless(self) -> bool:
+        """What has been deleted twice or written to gets no better."""
+        return self.fallback.hopeless or any(tensor.deletions not in (0, 1) for tensor in self.taken)
 
 
 class OwnError(Exception):
@@ -91,12 +90,7 @@ def _no_stream(_kind: int, _id: int, out: Any) -> int:
 
 def _gate(taking: Taking) -> None:
     probe = Advertised(lambda: managed_for(BASE, version=(1, 3)))
-    try:
-        taking.call(probe.object)
-    except Skip:
-        raise
-    except Exception:
-        pass
+    taking.attempt(probe.object)
     if not probe.taken:
         raise Skip("the consumer does not use the C exchange API")
 
@@ -104,24 +98,18 @@ def _gate(taking: Taking) -> None:
 def _right(build: Callable[[], Managed], spec: Spec, taking: Taking, **options: Any) -> None:
     _gate(taking)
     offer = Advertised(build, **options)
-    try:
-        result = taking.call(offer.object)
-    except Exception as error:
-        raise Failed("the array is taken", describe(error)) from None
+    result = taking.taken(offer.object)
     taking.expect_right(result, spec)
     del result
-    offer.settle()
+    taking.settle(offer)
 
 
 def _refused(build: Callable[[], Managed], taking: Taking) -> None:
     _gate(taking)
     offer = Advertised(build)
-    try:
-        result = taking.call(offer.object)
-    except Skip:
-        raise
-    except Exception:
-        offer.settle()
+    result, refusal = taking.attempt(offer.object)
+    if refusal is not None:
+        taking.settle(offer)
         return
     if not offer.taken or offer.fallback.capsules:
         raise Skip("the consumer fell back on __dlpack__")
@@ -132,14 +120,10 @@ def _slot_fails(taking: Taking) -> None:
     """The slot's exception reaches the caller, or __dlpack__ is asked."""
     _gate(taking)
     offer = Advertised(lambda: managed_for(BASE), from_object=_FAILS_AS_BOOL)
-    try:
-        result = taking.call(offer.object)
-    except Skip:
-        raise
-    except OwnError:
+    result, refusal = taking.attempt(offer.object)
+    if refusal is not None:
+        expect(issubclass(refusal.kind, OwnError), "the slot's own error", refusal.words)
         return
-    except Exception as error:
-        raise Failed("the slot's own error", describe(error)) from None
     taking.expect_right(result, BASE)
 
 
@@ -147,11 +131,8 @@ def _unusable(options: dict[str, Any], taking: Taking) -> None:
     """A table that must not be used: __dlpack__ is, or an error is raised."""
     _gate(taking)
     offer = Advertised(lambda: managed_for(BASE, version=(1, 3)), **options)
-    try:
-        result = taking.call(offer.object)
-    except Skip:
-        raise
-    except Exception:
+    result, refusal = taking.attempt(offer.object)
+    if refusal is not None:
         return
     expect(not offer.taken, "a table of this kind left alone", "its functions were called")
     taking.expect_right(result, BASE)
@@ -162,13 +143,12 @@ def _older(taking: Taking) -> None:
     _gate(taking)
     inner = Advertised(lambda: managed_for(BASE, version=(1, 3)))
     offer = Advertised(lambda: managed_for(BASE), version=(2, 0), older=inner.table, from_object=None, work_stream=None)
-    try:
-        result = taking.call(offer.object)
-    except Exception as error:
-        raise Failed("the older table, or __dlpack__", describe(error)) from None
+    result, refusal = taking.attempt(offer.object)
+    if refusal is not None:
+        raise Failed("the older table, or __dlpack__", refusal.words)
     taking.expect_right(result, BASE)
     del result
-    inner.settle()
+    taking.settle(inner)
 
 
 def _readonly(taking: Taking) -> None:
@@ -187,7 +167,7 @@ def _alive(taking: Taking) -> None:
     result = taking.call(offer.object)
     expect(all(t.deletions == 0 for t in offer.taken), "no call of the deleter while the result lives", "a call")
     del result
-    offer.settle()
+    taking.settle(offer)
 
 
 _OFFSET = Spec((4, 6), "int16", "strided")

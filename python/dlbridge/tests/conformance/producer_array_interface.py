@@ -11,7 +11,7 @@ from typing import Any
 
 from dlbridge.tests.conformance import _abi, _spec
 from dlbridge.tests.conformance._check import INTERFACE, SHOULD, Check, Skip, expect, expect_equal
-from dlbridge.tests.conformance._making import Described, Making
+from dlbridge.tests.conformance._making import Described, Making, expect_independent, take_freed_memory
 from dlbridge.tests.conformance._spec import BOOL, COMPLEX, DTYPES, FLOAT, INT, UINT, Spec
 
 TYPESTR = re.compile(r"^([<>|])([tbiufcmMOSUV])(\d+)(\[.+\])?$")
@@ -148,6 +148,27 @@ def _look(look: _Look, spec: Spec, making: Making) -> None:
     look(value, array, spec, making)
 
 
+def _lifetime(making: Making) -> None:
+    """Who uses the memory holds the object, and no more: the dictionary may be gone."""
+    array, value = interface(making, making.large())
+    described = describe_interface(array, value)
+    described.keep.remove(value)  # what is left: the array, and a view where `data` is a buffer
+    before = described.values()
+    del value
+    noise = take_freed_memory(len(before) * described.itemsize)
+    after = described.values()
+    expect(bool(noise) and after == before, "the same elements as long as the array lives", "others: they were freed")
+    if making.knows_values:
+        expect_equal(before, making.large().values, "the elements")
+
+
+def _independent(making: Making) -> None:
+    first, second = making.two()
+    expect_independent(
+        describe_interface(*interface(making, first)), lambda: describe_interface(*interface(making, second))
+    )
+
+
 # --- __array_struct__ -------------------------------------------------------------------------------------------------
 
 _C, _F, _ALIGNED, _NOTSWAPPED, _WRITEABLE, _HAS_DESCR = 0x1, 0x2, 0x100, 0x200, 0x400, 0x800
@@ -189,6 +210,22 @@ def _struct_values(spec: Spec, making: Making) -> None:
         keep=keep,
     )
     expect_equal(described.values(), spec.values, "the elements")
+
+
+def _struct_lifetime(making: Making) -> None:
+    spec = making.large()
+    struct, keep = _struct(making, spec)
+    nd, size = struct.nd, struct.itemsize
+    shape, strides = tuple(struct.shape[:nd]), tuple(struct.strides[:nd])
+    code = KINDS.get(struct.typekind.decode())
+    if code is None:
+        raise Skip(f"typekind {struct.typekind!r} is checked elsewhere")
+    described = Described(struct.data or 0, shape, strides, code, 8 * size, keep=keep[1:])
+    before = described.values()
+    del struct, keep  # the capsule with them: the array keeps the memory
+    noise = take_freed_memory(len(before) * size)
+    after = described.values()
+    expect(bool(noise) and after == before, "the same elements as long as the array lives", "others: they were freed")
 
 
 def _dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
@@ -259,6 +296,12 @@ def _all() -> Iterator[Check]:
         for spec in specs:
             run = partial(struct_look, spec)
             yield Check(f"array_interface.{name}[{spec}]", "array_interface", clause, INTERFACE, run, severity)
+    for name, whole, clause in (
+        ("lifetime", _lifetime, "data is memory of the array, which lives as long as the array"),
+        ("struct-lifetime", _struct_lifetime, "data is memory of the array, which lives as long as the array"),
+        ("independent", _independent, "what one array says leaves what others said alone"),
+    ):
+        yield Check(f"array_interface.{name}", "array_interface", clause, INTERFACE, whole, risky=name != "independent")
 
 
 CHECKS: tuple[Check, ...] = tuple(_all())

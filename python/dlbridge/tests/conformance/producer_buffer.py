@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as ct
-import gc
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +10,20 @@ from functools import partial
 from typing import Any
 
 from dlbridge.tests.conformance import _abi, _spec
-from dlbridge.tests.conformance._check import BUFFER, STRUCT, Check, Failed, Skip, describe, expect, expect_equal
-from dlbridge.tests.conformance._making import Described, Making
-from dlbridge.tests.conformance._spec import DTYPES, Spec
+from dlbridge.tests.conformance._check import (
+    BUFFER,
+    SHOULD,
+    STRUCT,
+    Check,
+    Failed,
+    Skip,
+    describe,
+    expect,
+    expect_equal,
+)
+from dlbridge.tests.conformance._making import Described, Making, expect_independent, take_freed_memory
+from dlbridge.tests.conformance._spec import DTYPES, Spec, decode
+from dlbridge.tests.conformance.producer_dlpack_calls import leak
 
 _NAMED = tuple(s for s in _spec.EXPRESSIBLE if DTYPES[s.dtype]["pep3118"])
 
@@ -44,15 +54,56 @@ def _exporter(making: Making, spec: Spec) -> Any:
         raise Skip(f"the exporter refuses: {describe(error)}") from None
 
 
+def _described(array: Any, view: _abi.PyBuffer, spec: Spec) -> Described:
+    row = DTYPES[spec.dtype]
+    shape = tuple(view.shape[: view.ndim]) if view.ndim else ()
+    strides = tuple(view.strides[: view.ndim]) if view.ndim else ()
+    return Described(view.buf or 0, shape, strides, row["code"], row["bits"], keep=[array])
+
+
+def _suboffsets(view: _abi.PyBuffer) -> tuple[int, ...]:
+    return tuple(view.suboffsets[: view.ndim]) if view.suboffsets and view.ndim else ()
+
+
 def _values(spec: Spec, making: Making) -> None:
     if not making.knows_values:
         raise Skip("the factory chooses the values")
-    with View(_exporter(making, spec), _abi.FULL_RO) as view:
-        row = DTYPES[spec.dtype]
-        shape = tuple(view.shape[: view.ndim]) if view.ndim else ()
-        strides = tuple(view.strides[: view.ndim]) if view.ndim else ()
-        described = Described(view.buf or 0, shape, strides, row["code"], row["bits"], keep=[])
-        expect_equal(described.values(), spec.values, "the elements")
+    array = _exporter(making, spec)
+    with View(array, _abi.FULL_RO) as view:
+        if any(n >= 0 for n in _suboffsets(view)):
+            raise Skip("the view has suboffsets, which another check follows")
+        expect_equal(_described(array, view, spec).values(), spec.values, "the elements")
+
+
+def _direct(spec: Spec, making: Making) -> None:
+    """Suboffsets come only where PyBUF_INDIRECT asks for them, and only where there is a pointer to follow."""
+    array = _exporter(making, spec)
+    try:
+        with View(array, _abi.RECORDS_RO) as view:
+            expect(not view.suboffsets, "suboffsets NULL without PyBUF_INDIRECT", _suboffsets(view))
+    except BufferError:  # memory that needs them is refused
+        pass
+    with View(array, _abi.FULL_RO) as view:
+        offsets = _suboffsets(view)
+        expect(not offsets or max(offsets) >= 0, "suboffsets NULL where none is followed", offsets)
+
+
+def _indirect(spec: Spec, making: Making) -> None:
+    """Where suboffsets are not negative, a pointer is read and followed at that axis."""
+    if not making.knows_values:
+        raise Skip("the factory chooses the values")
+    array = _exporter(making, spec)
+    with View(array, _abi.FULL_RO) as view:
+        offsets = _suboffsets(view)
+        if not any(n >= 0 for n in offsets):
+            raise Skip("the view has no suboffsets")
+        row, addresses = DTYPES[spec.dtype], [int(view.buf or 0)]
+        for extent, stride, offset in zip(view.shape[: view.ndim], view.strides[: view.ndim], offsets, strict=True):
+            addresses = [address + i * stride for address in addresses for i in range(extent)]
+            if offset >= 0:
+                addresses = [ct.c_size_t.from_address(address).value + offset for address in addresses]
+        got = [decode(ct.string_at(address, view.itemsize), row["code"], row["bits"]) for address in addresses]
+        expect_equal(got, spec.values, "the elements")
 
 
 def _sizes(spec: Spec, making: Making) -> None:
@@ -116,14 +167,32 @@ def _refused(flags: int, spec: Spec, making: Making) -> None:
     array = _exporter(making, spec)
     try:
         view = _abi.get_buffer(array, flags)
-    except BufferError as error:
-        left = error.view  # type: ignore[attr-defined]
-        expect(not left.obj, "view->obj set to NULL on failure", "what was there before")
+    except BufferError:
         return
     except Exception as error:
         raise Failed("BufferError", describe(error)) from None
     _abi.release_buffer(ct.byref(view))
     raise Failed("BufferError", "a view")
+
+
+def _refused_view(making: Making) -> None:
+    """Whoever releases the view on its error path would drop a reference that is none."""
+    refused = []
+    for name, flags, spec in _REFUSED:
+        try:
+            array = _exporter(making, spec)
+        except Skip:
+            continue
+        try:
+            view = _abi.get_buffer(array, flags)
+        except Exception as error:
+            refused.append(name)
+            left = error.view  # type: ignore[attr-defined]
+            expect(not left.obj, "view->obj set to NULL on failure", f"what was there before ({name})")
+        else:
+            _abi.release_buffer(ct.byref(view))
+    if not refused:
+        raise Skip("no request was refused")
 
 
 def _granted(flags: int, spec: Spec, making: Making) -> None:
@@ -145,16 +214,37 @@ def _readonly(spec: Spec, making: Making) -> None:
 
 
 def _outlives(making: Making) -> None:
-    spec = Spec((50, 7), "float64") if making.form == "spec" else _spec.BASE
-    array = _exporter(making, spec)
+    array = _exporter(making, making.large())
     view = _abi.get_buffer(array, _abi.SIMPLE)
     before = ct.string_at(view.buf, view.len)
     del array
-    gc.collect()
-    noise = [bytearray(b"\xa5") * len(before) for _ in range(64)]  # takes freed blocks over
+    noise = take_freed_memory(len(before))
     after = ct.string_at(view.buf, view.len)
     _abi.release_buffer(ct.byref(view))
     expect(bool(noise) and after == before, "the same bytes after the array is gone", "others: the memory was freed")
+
+
+def _independent(making: Making) -> None:
+    specs = making.two()
+    arrays = [_exporter(making, spec) for spec in specs]
+    with View(arrays[0], _abi.FULL_RO) as view:
+        first = _described(arrays[0], view, specs[0])
+
+        def second() -> Described:
+            with View(arrays[1], _abi.FULL_RO) as other:
+                return _described(arrays[1], other, specs[1])
+
+        expect_independent(first, second)
+
+
+def _leak(making: Making) -> None:
+    array = _exporter(making, _spec.BASE)
+
+    def step() -> None:
+        with View(array, _abi.FULL_RO):
+            pass
+
+    leak(step)
 
 
 def _release(making: Making) -> None:
@@ -254,17 +344,26 @@ def _all() -> Iterator[Check]:
         for spec in specs:
             yield Check(f"buffer.{name}[{spec}]", "buffer", clause, source, partial(look, spec))
     for name, flags, spec in _REFUSED:
-        clause = "a request that cannot be met raises BufferError and sets view->obj to NULL"
+        clause = "a request that cannot be met raises BufferError"
         yield Check(f"buffer.refuses-{name}", "buffer", clause, BUFFER, partial(_refused, flags, spec))
+    clause = "a request that fails sets view->obj to NULL (CPython's own bytes do not)"
+    yield Check("buffer.refused-view", "buffer", clause, BUFFER, _refused_view, SHOULD)
     for name, flags, spec in _GRANTED:
         clause = "a request that the memory meets is granted"
         yield Check(f"buffer.grants-{name}", "buffer", clause, BUFFER, partial(_granted, flags, spec))
-    for name, run, clause in (
+    for name, whole, clause in (
         ("outlives", _outlives, "a view keeps the memory until it is released"),
         ("release", _release, "releasing a view gives back its reference"),
+        ("leak", _leak, "releasing a view frees what it took"),
         ("two-views", _two_views, "views are independent of each other"),
+        ("independent", _independent, "a view of one array leaves those of others alone"),
     ):
-        yield Check(f"buffer.{name}", "buffer", clause, BUFFER, run, risky=name == "outlives")
+        yield Check(f"buffer.{name}", "buffer", clause, BUFFER, whole, risky=name == "outlives")
+    for spec in (_spec.BASE, _C_2D, _STRIDED):
+        clause = "suboffsets are given where they are asked for and needed, and NULL otherwise"
+        yield Check(f"buffer.suboffsets[{spec}]", "buffer", clause, BUFFER, partial(_direct, spec))
+        clause = "suboffsets lead to the elements"
+        yield Check(f"buffer.indirect[{spec}]", "buffer", clause, BUFFER, partial(_indirect, spec), risky=True)
 
 
 CHECKS: tuple[Check, ...] = tuple(_all())

@@ -165,7 +165,7 @@ def _refusals() -> Iterator[Check]:
         yield Check(
             f"dlpack.{form}.inexpressible-strides",
             "dlpack",
-            "strides that are no multiple of the itemsize are refused with BufferError",
+            "strides that are not a multiple of the itemsize are refused with BufferError",
             ARRAY_API,
             partial(_refused, form, Spec((3,), "int32", "packed")),
         )

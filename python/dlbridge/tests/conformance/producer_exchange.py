@@ -11,7 +11,14 @@ from typing import Any
 
 from dlbridge.tests.conformance import _abi, _adversary, _spec
 from dlbridge.tests.conformance._check import HEADER, SHOULD, Check, Failed, Skip, describe, expect, expect_equal
-from dlbridge.tests.conformance._making import Described, Making, describe_managed, describe_tensor
+from dlbridge.tests.conformance._making import (
+    Described,
+    Making,
+    describe_managed,
+    describe_tensor,
+    expect_independent,
+    take_freed_memory,
+)
 from dlbridge.tests.conformance._spec import BASE, DTYPES, Spec
 from dlbridge.tests.conformance.producer_dlpack_calls import leak
 
@@ -184,17 +191,31 @@ def _leak(making: Making) -> None:
 
 
 def _outlives(making: Making) -> None:
-    spec = Spec((50, 7), "float64") if making.form == "spec" else BASE
-    array, table = _table(making, spec)
+    array, table = _table(making, making.large())
     managed = _export(array, table)
     described = describe_managed(managed, [])
     before = described.values()
     del array
-    gc.collect()
-    noise = [bytearray(b"\xa5") * (len(before) * 8) for _ in range(64)]  # takes freed blocks over
+    noise = take_freed_memory(len(before) * 8)
     after = described.values()
     _abi.call_deleter(managed)
     expect(bool(noise) and after == before, "the same elements after the array is gone", "others")
+
+
+def _independent(making: Making) -> None:
+    exports = []
+
+    def export(spec: Spec) -> Described:
+        described, managed, _array = _managed(making, spec)
+        exports.append(managed)
+        return described
+
+    first, second = making.two()
+    try:
+        expect_independent(export(first), lambda: export(second))
+    finally:
+        for managed in exports:
+            _abi.call_deleter(managed)
 
 
 def _work_stream(making: Making) -> None:
@@ -262,6 +283,7 @@ _ROWS: tuple[tuple[str, str, bool, str, _Run], ...] = (
     ("references", "must", True, "the deleter gives back the reference to the array", _references),
     ("leak", "must", True, "the deleter frees the managed tensor itself", _leak),
     ("outlives", "must", True, "the managed tensor keeps the memory until its deleter is called", _outlives),
+    ("independent", "must", True, "an export of one array leaves those of others alone", _independent),
     ("work-stream", "must", False, "current_work_stream answers for the CPU", _work_stream),
     ("allocator-fails", "must", True, "a failing allocator returns -1 and calls SetError", _allocator_fails),
 )

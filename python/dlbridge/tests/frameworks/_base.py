@@ -15,15 +15,27 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dlbridge._capability import BFLOAT16, BOOL, COMPLEX, FLOATS, INTEGERS, NUMPY_NATIVE
 from dlbridge.tests._cases import Case
+from dlbridge.tests._patience import Patience
 
 if TYPE_CHECKING:
     from dlbridge import _core
 
-__all__ = ["BFLOAT16", "BOOL", "COMPLEX", "FLOATS", "INTEGERS", "NUMPY_NATIVE"]  # for the adapters
+# Names of dtypes, in groups.
+BOOL = frozenset({"bool"})
+INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+FLOATS = frozenset({"float16", "float32", "float64"})
+COMPLEX = frozenset({"complex64", "complex128"})
+BFLOAT16 = frozenset({"bfloat16"})
+NUMPY_NATIVE = BOOL | INTEGERS | FLOATS | COMPLEX
 
 Expression = str | Callable[..., Any]
+
+# Makes an array of the layout "delayed" from the module, the device and a function: what is queued on the stream that
+# it is called with waits until the runner opens a gate. Queues the values behind that, and returns the array and the
+# context in which its framework says that it may be handed over: mostly, its stream as the current one. Nothing in it
+# may wait for the device after the function was called.
+Delayed = Callable[[Any, str, Callable[[int], None]], tuple[Any, AbstractContextManager[Any]]]
 
 DENSE: dict[str, str] = {"contiguous": "{x}", "0-d": "{x}", "zero-size": "{x}"}
 SLICED: dict[str, str] = {**DENSE, "strided": "{x}[:, ::2]", "offset": "{x}[4:]"}
@@ -77,7 +89,7 @@ class ArrayType:
     flat: bool = False  # has one dimension only
     readonly: bool = False  # always
     arrives: Mapping[str, str] = field(default_factory=dict)  # dtypes that its protocols call by another name
-    delayed: Callable[[Any, str], Any] | None = None  # makes the layout "delayed", from the module and the device
+    delayed: Delayed | None = None  # makes the layout "delayed"
 
     def source(self, case: Case) -> str:
         """The expression that builds the array of `case`."""
@@ -130,6 +142,7 @@ class Bench:
     def __init__(self, framework: Framework, *, load: bool = True) -> None:
         self.framework = framework
         self.names: dict[str, Any] = {}
+        self.patience = Patience()
         if load:
             for name in (framework.module, *framework.imports):
                 self._bind(name)
@@ -152,13 +165,18 @@ class Bench:
 
     def make(self, kind: ArrayType, case: Case) -> Any:
         """A fresh array."""
-        if case.layout == "delayed" and kind.delayed is not None:
-            return kind.delayed(self.names[self.framework.module.partition(".")[0]], case.device)
         context: AbstractContextManager[Any] = contextlib.nullcontext()
         if self.framework.context:
             context = self.function(self.framework.context)()
         with context:
             return self.function(kind.source(case))()
+
+    def make_delayed(
+        self, kind: ArrayType, case: Case, hold: Callable[[int], None]
+    ) -> tuple[Any, AbstractContextManager[Any]]:
+        """A fresh array that is written behind a gate, and the context to hand it over in."""
+        assert kind.delayed is not None
+        return kind.delayed(self.names[self.framework.module.partition(".")[0]], case.device, hold)
 
     def has_device(self, device: str) -> str:
         """Why `device` is not there; empty where it is."""

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from dlbridge.tests._cases import values_of
 from dlbridge.tests.frameworks._base import ANY_VIEW, NUMPY_NATIVE, ArrayType, Framework, Look, spelled
 
-_LATE = (
-    'extern "C" __global__ void late(float* x) { long long t = clock64(); while (clock64() - t < 20000000) {} '
-    "int i = threadIdx.x; x[i] = (i + 1) % 3 ? i + 1 : -(i + 1); }"
-)
 
-
-def _delayed(cupy: ModuleType, device: str) -> Any:
-    """Values that arrive after some 10 ms, on a stream of their own: a consumer that does not wait sees zeros."""
-    x = cupy.zeros((3, 4), "float32")
-    late = cupy.RawKernel(_LATE, "late")
-    cupy.cuda.Device().synchronize()
-    with cupy.cuda.Stream(non_blocking=True):
-        late((1,), (12,), (x,))
-    return x
+def _delayed(cupy: ModuleType, device: str, hold: Callable[[int], None]) -> tuple[Any, Any]:
+    """CuPy: an array is handed over on the stream that writes it."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        values = cupy.asarray(values_of("float32", 12), "float32").reshape(3, 4)
+        x = cupy.empty_like(values)
+        x[...] = values
+        x.fill(0)
+        cupy.cuda.Device().synchronize()  # the kernels are loaded, the memory is there
+        hold(stream.ptr)
+        x[...] = values
+    return x, stream
 
 
 _LOOK = Look("x.get().ravel().tolist()", "x.data.ptr", "x.__setitem__((0,) * x.ndim, value)")

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from typing import Any
 
 from dlbridge import _core
 from dlbridge.tests.frameworks._base import BOOL, FLOATS, INTEGERS, ArrayType, Framework, Look, spelled
 
+_NOT_NUMPYS = range(16, 21)  # ONNX's numbers of bfloat16 and the float8 types, which numpy() gives as integers, or not
+
 
 def _read(value: Any) -> Any:
-    if value.element_type() == 16:  # bfloat16: numpy() does not know it
+    if value.element_type() in _NOT_NUMPYS:
         return _core.convert(value, "numpy").astype("float32").tolist()
     return value.numpy().tolist()
+
+
+def _bool_arrives_as() -> str:
+    """Until 1.31 the capsules of bool could not be told from those of uint8."""
+    try:
+        version = importlib.metadata.version("onnxruntime")
+    except importlib.metadata.PackageNotFoundError:
+        return "bool"
+    return "uint8" if [int(part) for part in version.split(".")[:2]] < [1, 32] else "bool"
 
 
 _LOOK = Look(_read, "x.data_ptr()")
@@ -28,7 +40,7 @@ FRAMEWORK = Framework(
             "numpy.array({values}, {dtype}).reshape({shape}))",
             spelled("numpy.{}", BOOL | INTEGERS | FLOATS),
             _LOOK,
-            arrives={"bool": "uint8"},  # its capsules cannot be told from those of uint8
+            arrives={"bool": _bool_arrives_as()},
         ),
     ),
     convert="onnxruntime",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from dlbridge.tests._cases import values_of
 from dlbridge.tests.frameworks._base import NUMPY_NATIVE, SLICED, ArrayType, Framework, Look, spelled
 
 
-def _delayed(torch: ModuleType, device: str) -> Any:
-    """Values that arrive after some 10 ms, on a stream of their own: a consumer that does not wait sees zeros."""
-    x = torch.zeros((3, 4), device=device)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        torch.cuda._sleep(20_000_000)
-        x.copy_(torch.tensor([n if n % 3 else -n for n in range(1, 13)], device=device).reshape(3, 4))
-    return x
+def _delayed(torch: ModuleType, device: str, hold: Callable[[int], None]) -> tuple[Any, Any]:
+    """PyTorch: a tensor is handed over on the stream that writes it."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        values = torch.tensor(values_of("float32", 12), device=device).reshape(3, 4)
+        x = torch.ones_like(values).copy_(values).zero_()
+        torch.cuda.synchronize()  # the kernels are loaded, the memory is there
+        hold(stream.cuda_stream)
+        x.copy_(values)
+    return x, torch.cuda.stream(stream)
 
 
 _LOOK = Look(

@@ -37,6 +37,9 @@ def _write(x: Any, value: Any) -> None:
 
 
 _LOOK = Look(_read, "x.data_ptr()", _write)
+# tvm-ffi asks nobody on which stream the data is ready: its user orders the stream that it works on, if need be.
+_STREAM = "(tvm_ffi.get_raw_stream(tvm_ffi.device('cuda', source.device.id)) or 1)"
+_TAKE = f"tvm_ffi.from_dlpack(dlbridge.asdlpack(source, stream={_STREAM} if source.device.type == 'cuda' else None))"
 _NUMPY = "numpy.array({values}, {dtype}).reshape({shape})"
 
 FRAMEWORK = Framework(
@@ -52,8 +55,8 @@ FRAMEWORK = Framework(
         ),
     ),
     convert="tvm_ffi",
-    takes={"dlpack": "tvm_ffi.from_dlpack(source)"},
+    takes={"dlpack": _TAKE},
     look=_LOOK,
-    imports=("numpy",),
+    imports=("numpy", "dlbridge"),
     distribution="apache-tvm-ffi",
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, TextIO
 
-from dlbridge.tests._results import Cell, Status
+from dlbridge.tests._results import IMPORT, SCHEMA, Cell, Status
 
 # From best to worst; a copy that was declared is no worse than none at all for who reads values, but it is slower.
 _RANK = {
@@ -22,45 +24,129 @@ _SLOWER = 2.0  # times; less is the machine's mood
 _SLOWER_NS = 2_000
 _CHANCE = "is not aligned to"  # whether memory happens to be aligned changes from run to run
 
+_Key = tuple[str, ...]
+_Pair = tuple[str, str, str]
+
 
 class ReportError(Exception):
-    """A file that is no report of this runner."""
+    """A file that is not a report of this runner."""
 
 
-def load(path: str) -> tuple[dict[str, Any], dict[tuple[str, ...], Cell]]:
-    """The header of a report and its exchanges by what was exchanged."""
+@dataclass(frozen=True)
+class Report:
+    """A report as it was written: its header, and its exchanges."""
+
+    head: dict[str, Any]
+    cells: list[Cell]
+
+    @property
+    def schema(self) -> int:
+        return int(self.head.get("schema", 1))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        head = self.head
+        found = {"dlbridge": head["dlbridge"], "Python": head["python"], **head["versions"]}
+        machine = {"host": head.get("host"), "GPUs": ", ".join(head.get("gpus", ())), "driver": head.get("driver")}
+        return {**found, **{name: str(value) for name, value in machine.items() if value}}
+
+    def table(self, schema: int) -> dict[_Key, Cell]:
+        """The exchanges by what was exchanged.
+
+        Before schema 2 a report did not say which protocol was asked for: of cells that are alike the n-th is the n-th.
+        """
+        times: Counter[_Key] = Counter()
+        table: dict[_Key, Cell] = {}
+        for cell in self.cells:
+            by = cell.asked if schema > 1 else cell.protocol
+            key = (cell.producer, cell.consumer, cell.route, by, cell.dtype, cell.layout, cell.device)
+            times[key] += 1
+            table[(*key, str(times[key]))] = cell
+        return table
+
+
+def load(path: str) -> Report:
+    """The report in a file; ReportError where there is none, or one of a later schema."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
+        schema = document.get("schema", 1)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise ReportError(
+                f"{path} has schema {schema}; this dlbridge reads reports up to schema {SCHEMA}. Compare them with the "
+                "newer one"
+            )
         cells = [Cell.fromdict(fields) for fields in document.pop("exchanges")]
-        document["versions"].items()
+        report = Report(document, cells)
+        report.versions.items()
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError(f"{path} cannot be read: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportError(f"{path} is no report of `python -m dlbridge --json`: {error!r}") from error
-    # What asdlpack() chooses and what it is asked for may be the same protocol: the n-th of such cells is the n-th.
-    times: Counter[tuple[str, ...]] = Counter()
-    table: dict[tuple[str, ...], Cell] = {}
-    for cell in cells:
-        key = (cell.producer, cell.consumer, cell.route, cell.protocol, cell.dtype, cell.layout, cell.device)
-        times[key] += 1
-        table[(*key, str(times[key]))] = cell
-    return document, table
+        raise ReportError(f"{path} is not a report of `python -m dlbridge --json`: {error!r}") from error
+    return report
 
 
-def _name(cell: Cell) -> str:
-    case = " ".join(filter(None, (cell.protocol, cell.dtype, cell.layout, cell.device)))
-    return f"{cell.producer} to {cell.consumer} ({cell.route}) {case}"
+def _pair(cell: Cell) -> _Pair:
+    return cell.producer, cell.consumer, cell.route
 
 
-def _versions(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    before, after = ({"dlbridge": d["dlbridge"], "Python": d["python"], **d["versions"]} for d in (old, new))
+def _line(cell: Cell, text: str) -> str:
+    return f"{cell.producer} to {cell.consumer} ({cell.name}): {text}"
+
+
+def _changed(old: Report, new: Report) -> Iterator[str]:
+    before, after = old.versions, new.versions
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) != after.get(name):
             yield f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"
+    if old.head.get("mode") != new.head.get("mode"):
+        yield f"kind of run: {old.head.get('mode')} -> {new.head.get('mode')}; what only one of them makes is listed"
+
+
+def _gone(old: Report, new: Report) -> Iterator[str]:
+    """Frameworks that were there and are not: an environment breaks in no way more often."""
+    died = {cell.consumer: f"{cell.status.value}: {cell.reason}" for cell in new.cells if cell.route == IMPORT}
+    for name in old.head["versions"]:
+        if name not in new.head["versions"]:
+            why = new.head.get("absent", {}).get(name) or died.get(name) or "it was not run"
+            yield f"{name} is gone: {why}"
 
 
 def _by_chance(old: Cell, new: Cell) -> bool:
     return {old.status, new.status} == {Status.WORKS, Status.COPIES} and _CHANCE in old.reason + new.reason
+
+
+def _lost(cells: Iterable[Cell], left: Iterable[Cell]) -> Iterator[str]:
+    """Exchanges that were made and are not any more; those that were wrong are no loss.
+
+    A line for an array type or a consumer that is not in what is `left` at all, and for each other pair.
+    """
+    producers, consumers = ({getattr(cell, end) for cell in left} for end in ("producer", "consumer"))
+    found: Counter[str] = Counter()
+    for cell in cells:
+        if _RANK[cell.status] > _RANK[Status.REFUSED]:
+            continue
+        if cell.producer not in producers:
+            found[f"all that {cell.producer} gives"] += 1
+        elif cell.consumer not in consumers:
+            found[f"all that {cell.consumer} takes"] += 1
+        else:
+            found[f"{cell.producer} to {cell.consumer} ({cell.route})"] += 1
+    yield from (f"{what}: {number:,}" for what, number in found.items())
+
+
+def _slower(costs: dict[_Pair, list[tuple[int, int]]], threshold: float) -> list[str]:
+    """Pairs whose median cost has grown by more than the threshold, and by more than the whole run's."""
+    everything = [new / old for pairs in costs.values() for old, new in pairs]
+    pace = max(median(everything), 1.0) if everything else 1.0
+    found = []
+    for (producer, consumer, route), pairs in costs.items():
+        old, new = (round(median(column)) for column in zip(*pairs, strict=True))
+        if new > max(threshold * pace * old, old + _SLOWER_NS):
+            where = f"{producer} to {consumer} ({route})"
+            found.append(f"{where}: {old:,} -> {new:,} ns, {new / old:.1f} times, median of {len(pairs)}")
+    if found and pace > 1.2:
+        found.append(f"(over the whole run an exchange took {pace:.1f} times as long; that much is not counted)")
+    return found
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:
@@ -71,34 +157,42 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
             yield f"    and {len(lines) - _SHOWN} more"
 
 
-def compare(old_path: str, new_path: str, out: TextIO) -> int:
-    """Prints what changed; 1 where anything got worse, else 0. Raises ReportError for a file that is no report."""
-    old_head, old = load(old_path)
-    new_head, new = load(new_path)
-    worse: list[str] = []
-    better: list[str] = []
-    slower: list[str] = []
-    for key in old.keys() & new.keys():
-        before, after = old[key], new[key]
-        if before.status is not after.status and not _by_chance(before, after):
-            line = f"{_name(after)}: {before.status.value} -> {after.status.value}"
-            reason = f" ({after.reason})" if after.reason else ""
-            got_worse = _RANK[after.status] > _RANK[before.status]
-            (worse if got_worse else better).append(line + reason)
-        elif before.cost_ns and after.cost_ns > max(_SLOWER * before.cost_ns, before.cost_ns + _SLOWER_NS):
-            slower.append(f"{_name(after)}: {before.cost_ns} -> {after.cost_ns} ns")
-    gone = [_name(old[key]) for key in old.keys() - new.keys()]
-    fresh = [new[key] for key in new.keys() - old.keys()]
-    bad = [f"{_name(c)}: {c.status.value} ({c.reason})" for c in fresh if _RANK[c.status] >= _RANK[Status.WRONG]]
+def compare(old_path: str, new_path: str, out: TextIO, *, slower: float | None = None) -> int:
+    """Prints what changed; 1 where anything got worse or is no longer there, else 0.
+
+    What takes more than twice as long is listed; with `slower` given, what takes this many times as long makes the
+    result 1, too. Raises ReportError for a file that is no report.
+    """
+    old, new = load(old_path), load(new_path)
+    schema = min(old.schema, new.schema)
+    before, after = old.table(schema), new.table(schema)
+    worse: dict[str, None] = dict.fromkeys(_gone(old, new))
+    better: dict[str, None] = {}
+    costs: dict[_Pair, list[tuple[int, int]]] = {}
+    for key, now in after.items():
+        then = before.get(key)
+        if then is None:
+            continue
+        if then.status is not now.status and not _by_chance(then, now):
+            reason = f" ({now.reason})" if now.reason else ""
+            got_worse = _RANK[now.status] > _RANK[then.status]
+            (worse if got_worse else better)[_line(now, f"{then.status.value} -> {now.status.value}{reason}")] = None
+        elif then.cost_ns and now.cost_ns:
+            costs.setdefault(_pair(now), []).append((then.cost_ns, now.cost_ns))
+    lost = list(_lost((cell for key, cell in before.items() if key not in after), new.cells))
+    fresh = [cell for key, cell in after.items() if key not in before]
+    bad = [_line(c, f"{c.status.value} ({c.reason})") for c in fresh if _RANK[c.status] >= _RANK[Status.WRONG]]
+    threshold = _SLOWER if slower is None else slower
+    slow = _slower(costs, threshold)
     lines = [
-        *_section("versions", list(_versions(old_head, new_head))),
-        *_section("broke", sorted(worse)),
-        *_section("new and wrong", sorted(bad)),
-        *_section("mended", sorted(better)),
-        *_section(f"slower, more than {_SLOWER:g} times", sorted(slower)),
-        *_section("no longer tried", sorted(gone)),
-        f"{len(worse) + len(bad)} broke, {len(better)} mended, {len(slower)} slower, {len(gone)} no longer tried, "
-        f"{len(fresh)} new, {len(old.keys() & new.keys())} compared",
+        *_section("changed", list(_changed(old, new))),
+        *_section("broke", list(worse)),
+        *_section("new and wrong", list(dict.fromkeys(bad))),
+        *_section("no longer tried", lost),
+        *_section("fixed", list(better)),
+        *_section(f"slower: pairs that take more than {threshold:g} times as long", slow),
+        f"{len(worse) + len(bad)} broke, {len(better)} fixed, {len(slow)} slower, {len(lost)} no longer tried, "
+        f"{len(fresh)} new, {len(before.keys() & after.keys())} compared",
     ]
     out.write("\n".join(lines) + "\n")
-    return 1 if worse or bad else 0
+    return 1 if worse or bad or lost or (slower is not None and slow) else 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from dlbridge.tests._results import BAD, Cell, Results, Status
 from dlbridge.tests.report import _text
-from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables
+from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables, troubles
 
 
 def write_json(results: Results, out: TextIO) -> None:
@@ -22,37 +24,60 @@ def write_json(results: Results, out: TextIO) -> None:
 _INVALID_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32)), "?")
 
 
+def _clean(text: str) -> str:
+    return text.translate(_INVALID_XML)
+
+
 def _xml(text: str) -> str:
-    return escape(text.translate(_INVALID_XML))
+    return escape(_clean(text))
 
 
-def _case(cell: Cell) -> Iterator[str]:
-    name = " ".join(filter(None, (cell.route, cell.protocol, cell.dtype, cell.layout, cell.device)))
-    seconds = cell.cost_ns / 1e9
-    where = quoteattr(f"{cell.producer} to {cell.consumer}".translate(_INVALID_XML))
-    start = f'<testcase classname={where} name={quoteattr(name)} time="{seconds:.9f}"'
+def _start(where: str, name: str, time_s: float = 0.0) -> str:
+    where, name = (quoteattr(_clean(text)) for text in (where, name))
+    return f'<testcase classname={where} name={name} time="{time_s:.9f}"'
+
+
+def _case(cell: Cell, name: str) -> str:
+    start = _start(f"{cell.producer} to {cell.consumer}", name, cell.cost_ns / 1e9)
     if cell.status in (Status.WORKS, Status.COPIES):
-        yield start + "/>"
-        return
-    message = quoteattr(cell.reason.translate(_INVALID_XML))
+        return start + "/>"
+    message = quoteattr(_clean(cell.reason))
     kinds = {Status.WRONG: "failure", Status.CRASHED: "error", Status.HUNG: "error"}
     kind = kinds.get(cell.status, "skipped")
     body = _xml("\n".join(filter(None, (cell.culprit and f"at fault: {cell.culprit}", cell.reproducer))))
-    yield f"{start}><{kind} message={message}>{body}</{kind}></testcase>"
+    return f"{start}><{kind} message={message}>{body}</{kind}></testcase>"
+
+
+def _cases_of_the_run(results: Results) -> Iterator[str]:
+    """A case for each required framework, and one where the run was not finished."""
+    for name in results.required:
+        why = results.missing.get(name)
+        start = _start("required", name)
+        yield f"{start}/>" if why is None else f"{start}><failure message={quoteattr(_clean(why))}/></testcase>"
+    if results.stopped:
+        yield f"{_start('run', 'finished')}><error message={quoteattr(_clean(results.stopped))}/></testcase>"
 
 
 def write_junit(results: Results, out: TextIO) -> None:
     """A test case an exchange: wrong results are failures, crashes and hangs errors, refusals skipped."""
     found = results.counts()
-    failures, errors = found[Status.WRONG], found[Status.CRASHED] + found[Status.HUNG]
+    failures = found[Status.WRONG] + len(results.missing)
+    errors = found[Status.CRASHED] + found[Status.HUNG] + bool(results.stopped)
     skipped = found[Status.REFUSED] + found[Status.ABSENT]
+    of_the_run = list(_cases_of_the_run(results))
     out.write('<?xml version="1.0" encoding="utf-8"?>\n')
     out.write(
-        f'<testsuites><testsuite name="dlbridge" tests="{len(results.cells)}" failures="{failures}" '
-        f'errors="{errors}" skipped="{skipped}" time="{results.run_s:.3f}">\n'
+        f'<testsuites><testsuite name="dlbridge" tests="{len(results.cells) + len(of_the_run)}" '
+        f'failures="{failures}" errors="{errors}" skipped="{skipped}" time="{results.run_s:.3f}" '
+        f"timestamp={quoteattr(results.started)} hostname={quoteattr(platform.node())}>\n"
     )
+    out.writelines(line + "\n" for line in of_the_run)
+    times: Counter[tuple[str, str, str]] = Counter()  # a worker may end at its exit more than once
     for cell in results.cells:
-        out.writelines(line + "\n" for line in _case(cell))
+        key = (cell.producer, cell.consumer, cell.name)
+        times[key] += 1
+        name = cell.name if times[key] == 1 else f"{cell.name} #{times[key]}"
+        out.write(_case(cell, name) + "\n")
     out.write("</testsuite></testsuites>\n")
 
 
@@ -71,18 +96,25 @@ def _markdown_table(table: Table) -> Iterator[str]:
     yield ""
 
 
+def _markdown_reasons(title: str, results: Results, wanted: Iterable[Status]) -> Iterator[str]:
+    rows = list(reasons(results.cells, wanted))
+    if rows:
+        yield from ("", f"## {title}", "", "| exchange | of | reason |", "| --- | --- | --- |")
+        yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
+        yield ""
+
+
 def write_markdown(results: Results, out: TextIO) -> None:
-    """The tables, what went wrong, and the reasons of all refusals."""
+    """What went wrong, the tables, and the reasons of all refusals."""
     lines = ["# Array exchanges", "", *_text.heading(results), "", _text.summary(results), ""]
-    for table in tables(results):
-        lines += _markdown_table(table)
-    lines += [LEGEND, ""]
-    for title, wanted in (("Wrong", BAD), ("Refused", (Status.REFUSED,)), ("Copied", (Status.COPIES,))):
-        rows = list(reasons(results.cells, wanted))
-        if rows:
-            lines += [f"## {title}", "", "| exchange | of | reason |", "| --- | --- | --- |"]
-            lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows] + [""]
+    lines += [f"- {_cell(line)}" for line in troubles(results)]
+    lines += _markdown_reasons("Wrong", results, BAD)
     for cell in results.cells:
         if cell.reproducer:
             lines += [f"At fault: {cell.culprit}", "", "```python", cell.reproducer, "```", ""]
+    for table in tables(results):
+        lines += _markdown_table(table)
+    lines += [LEGEND, ""]
+    for title, status in (("Refused", Status.REFUSED), ("Copied", Status.COPIES)):
+        lines += _markdown_reasons(title, results, (status,))
     out.write("\n".join(lines).rstrip() + "\n")

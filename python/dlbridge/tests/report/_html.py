@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import gzip
 import json
+from collections import Counter
 from importlib import resources
 from typing import Any, TextIO
 
 from dlbridge.tests._cases import LAYOUTS
-from dlbridge.tests._results import Results
+from dlbridge.tests._results import BAD, Results
 from dlbridge.tests.frameworks._base import DTYPE_ORDER
 from dlbridge.tests.report import _text
-from dlbridge.tests.report._summary import LEGEND, tables
+from dlbridge.tests.report._summary import reasons, tables, troubles
 
 _AXES = ("producer", "consumer", "route", "protocol", "dtype", "layout", "device", "reason", "culprit", "reproducer")
 # Axes whose order means something; the others come as they are met.
@@ -54,6 +54,7 @@ def write_html(results: Results, out: TextIO) -> None:
     """Renders the page."""
     import jinja2
 
+    head = results.header()
     folder = resources.files(__package__)
     # Values are escaped; style and script are ours, and the data is base64, which needs no escaping.
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -62,11 +63,13 @@ def write_html(results: Results, out: TextIO) -> None:
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script=(folder / "page.js").read_text(encoding="utf-8"),
         data=_packed(results),
-        head=results.header(),
-        heading=list(_text.heading(results)),
+        head=head,
         summary=_text.summary(results),
-        made=datetime.date.today().isoformat(),
-        legend=LEGEND,
+        started=results.started.replace("T", " ")[:16],
+        gpus=", ".join(f"{number} x {name}" for name, number in Counter(head["gpus"]).items()),
+        troubles=list(troubles(results)),
+        failures=list(reasons(results.cells, BAD)),
+        died=results.died,
         tables=tables(results),
         absent=results.absent,
         imports=results.imports,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from dlbridge.tests._results import BAD, Cell, Results, Status
+from dlbridge.tests._results import Cell, Results, Status
 from dlbridge.tests._runner import NoProgress, Progress
 from dlbridge.tests.report import _text
 from dlbridge.tests.report._summary import LEGEND, Table, tables
@@ -54,14 +54,16 @@ def write(results: Results, out: TextIO, *, verbose: bool) -> None:
     console = Console(file=out, highlight=False, soft_wrap=True)
     for line in _text.heading(results):
         console.print(line, markup=False)
+    for line in _text.failures(results):
+        console.print(line, style="bold red" if line and not line.startswith(" ") else None, markup=False)
     for table in tables(results):
         console.print("\n" + table.title, style="bold italic", markup=False)
         console.print(_table(table), soft_wrap=False)
     console.print("\n" + LEGEND, style="dim", markup=False)
-    for line in (*_text.details(results, verbose), "", *_text.remarks(results, verbose)):
+    for line in (*_text.whys(results, verbose), "", *_text.remarks(results, verbose)):
         console.print(line, markup=False)
-    bad = any(results.count(status) for status in BAD)
-    console.print(_text.summary(results), style="bold red" if bad else "bold green", markup=False)
+    style = "bold red" if results.exit_code else "bold green"
+    console.print(_text.summary(results), style=style, markup=False)
 
 
 class _Bar:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from dlbridge import _core
 from dlbridge.tests._results import BAD, Results, Status
-from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables
+from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables, troubles
 
 _MINIMUM_WIDTH = 5
 
@@ -16,7 +16,7 @@ _MINIMUM_WIDTH = 5
 def heading(results: Results) -> Iterator[str]:
     """Versions, and whether there is a GPU."""
     cuda = _core.cuda_info()
-    where = f"{cuda['device_count']} CUDA device(s)" if cuda["available"] else f"no CUDA: {cuda['reason']}"
+    where = f"{cuda['device_count']} CUDA device(s)" if cuda["available"] else "no CUDA"
     yield f"dlbridge {_core.__version__}, Python {platform.python_version()}, {where}"
     if results.versions:
         yield "with " + ", ".join(f"{name} {version}" for name, version in results.versions.items())
@@ -34,9 +34,7 @@ def _table(table: Table) -> Iterator[str]:
         yield f"{producer.ljust(first)}  {line}".rstrip()
 
 
-def details(results: Results, verbose: bool) -> Iterator[str]:
-    """What went wrong, with its scripts; with `verbose` also why exchanges were refused or copied."""
-    wanted = (*BAD, Status.REFUSED, Status.COPIES) if verbose else BAD
+def _reasons(results: Results, wanted: Iterable[Status]) -> Iterator[str]:
     last = ""
     for group, what, reason in reasons(results.cells, wanted):
         if group != last:
@@ -44,6 +42,13 @@ def details(results: Results, verbose: bool) -> Iterator[str]:
             yield group
             last = group
         yield f"    {what}: {reason}"
+
+
+def failures(results: Results) -> Iterator[str]:
+    """What went wrong, with its scripts: the first that a reader must see."""
+    whole = list(troubles(results))
+    yield from ("", *whole) if whole else ()
+    yield from _reasons(results, BAD)
     shown: set[str] = set()
     for cell in results.cells:
         if cell.reproducer and (cell.producer + cell.consumer + cell.route) not in shown:
@@ -53,8 +58,17 @@ def details(results: Results, verbose: bool) -> Iterator[str]:
             yield from (f"    {line}" for line in cell.reproducer.splitlines())
 
 
+def whys(results: Results, verbose: bool) -> Iterator[str]:
+    """With `verbose`, why exchanges were refused or copied."""
+    if verbose:
+        yield from _reasons(results, (Status.REFUSED, Status.COPIES))
+
+
 def remarks(results: Results, verbose: bool) -> Iterator[str]:
     """What was absent, and what frameworks did while they were imported."""
+    cuda = _core.cuda_info()
+    if verbose and not cuda["available"]:
+        yield f"no CUDA: {cuda['reason']}"
     for name, why in results.absent.items():
         if verbose or why != "not installed":
             yield f"absent: {name} ({why})"
@@ -78,10 +92,10 @@ def summary(results: Results) -> str:
 
 def write(results: Results, out: TextIO, *, verbose: bool) -> None:
     """Prints the whole report."""
-    lines = list(heading(results))
+    lines = [*heading(results), *failures(results)]
     for table in tables(results):
         lines += _table(table)
-    lines += ["", LEGEND, *details(results, verbose), ""]
+    lines += ["", LEGEND, *whys(results, verbose), ""]
     rest = list(remarks(results, verbose))
     lines += [*rest, ""] if rest else []
     lines.append(summary(results))

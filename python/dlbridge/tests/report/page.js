@@ -5,7 +5,7 @@ const LABELS = { route: "delivered by", protocol: "read by", dtype: "dtype", lay
 const ORDER = ["works", "copies", "refused", "absent", "WRONG", "CRASHED", "HUNG"];
 const MARK = { copies: "c", refused: "r", absent: "-", WRONG: "W", CRASHED: "X", HUNG: "H" };
 const state = { filters: {}, pair: null };
-let names, columns, costs, total;
+let names, columns, costs, total, exchanges;
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -20,11 +20,13 @@ async function unpack() {
   return JSON.parse(await new Response(stream).text());
 }
 
+// What ended a process at an import or at its exit is no exchange: it stands in the list of what went wrong.
+const ENDS = ["import", "exit"];
 const text = (axis, i) => names[axis][columns[axis][i]];
 
 function* visible() {
   const wanted = AXES.filter((axis) => state.filters[axis]).map((axis) => [columns[axis], names[axis].indexOf(state.filters[axis])]);
-  for (let i = 0; i < total; i++) {
+  for (const i of exchanges) {
     if (wanted.every(([column, value]) => column[i] === value)) yield i;
   }
 }
@@ -45,7 +47,7 @@ function brief(counts) {
 
 function stripes(counts) {
   const all = ORDER.reduce((sum, status) => sum + counts[status], 0);
-  const colours = { works: "works", copies: "copies", refused: "refused", absent: "empty", WRONG: "wrong", CRASHED: "wrong", HUNG: "wrong" };
+  const colours = { works: "works", copies: "copies", refused: "refused", absent: "absent", WRONG: "wrong", CRASHED: "wrong", HUNG: "wrong" };
   let at = 0;
   const stops = ORDER.filter((status) => counts[status]).map((status) => {
     const from = at;
@@ -68,7 +70,7 @@ function pairs() {
 function drawMap(found) {
   const producers = names.producer.map((_, p) => p).filter((p) => names.consumer.some((_, c) => found.has(p * 1000 + c)));
   const consumers = names.consumer.map((_, c) => c).filter((c) => names.producer.some((_, p) => found.has(p * 1000 + c)));
-  const table = element("table");
+  const table = element("table", { className: "map" });
   table.append(element("tr", {}, element("th"), ...consumers.map((c) => element("th", { scope: "col", textContent: names.consumer[c] }))));
   for (const p of producers) {
     const row = element("tr", {}, element("th", { scope: "row", textContent: names.producer[p] }));
@@ -76,7 +78,19 @@ function drawMap(found) {
     table.append(row);
   }
   document.getElementById("map").replaceChildren(table);
+  markCut();
 }
+
+function markCut() {
+  for (const box of document.querySelectorAll(".frame > .scroll")) {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.parentElement.classList.toggle("wide", wide);
+    box.parentElement.classList.toggle("cut", wide && box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  }
+}
+addEventListener("resize", markCut);
+document.addEventListener("scroll", markCut, true);
+markCut();
 
 function drawPair(found, p, c) {
   const key = p * 1000 + c;
@@ -158,7 +172,7 @@ function drawDetail(found) {
       grids.append(element("div", {}, element("h3", { textContent: `${names.route[route]}${read}` }), drawGrid(group)));
     }
   }
-  const rows = unique(indices, "route").map((r) => [names.route[r], median(indices.filter((i) => columns.route[i] === r)), ""]);
+  const rows = unique(indices, "route").map((r) => [names.route[r], median(indices.filter((i) => columns.route[i] === r)), names.route[r]]);
   panel.replaceChildren(...parts, drawBars(rows), reasons(indices), ...scripts(indices));
 }
 
@@ -171,8 +185,8 @@ function drawBars(rows) {
   const known = rows.filter(([, ns]) => ns);
   const most = Math.max(...known.map(([, ns]) => ns), 1);
   const bars = element("div", { className: "bars" });
-  for (const [label, ns, kind] of known) {
-    const bar = element("div", { className: `bar ${kind}` });
+  for (const [label, ns, route] of known) {
+    const bar = element("div", { className: `bar ${route === "convert" ? "by-convert" : "by-own"}` });
     bar.style.width = `${(100 * ns) / most}%`;
     bars.append(element("span", { textContent: label }), bar, element("span", { className: "number", textContent: `${ns.toLocaleString("en")} ns` }));
   }
@@ -188,7 +202,7 @@ function drawCosts(found) {
       byConsumer.get(key).push(i);
     }
   }
-  const rows = [...byConsumer].map(([label, indices]) => [label, median(indices), label.endsWith(", convert") ? "" : "own"]);
+  const rows = [...byConsumer].map(([label, indices]) => [label, median(indices), text("route", indices[0])]);
   document.getElementById("cost").replaceChildren(drawBars(rows.sort((a, b) => a[1] - b[1])));
 }
 
@@ -208,7 +222,7 @@ function drawFilters() {
   for (const axis of AXES) {
     const select = element("select", { name: axis });
     select.append(element("option", { value: "", textContent: "all" }));
-    for (const name of names[axis]) if (name) select.append(element("option", { value: name, textContent: name }));
+    for (const name of names[axis]) if (name && !ENDS.includes(name)) select.append(element("option", { value: name, textContent: name }));
     select.addEventListener("change", () => { state.filters[axis] = select.value; draw(); });
     form.append(element("label", {}, LABELS[axis], select));
   }
@@ -218,7 +232,8 @@ function drawFilters() {
 unpack().then((data) => {
   ({ names, columns } = data);
   costs = data.cost_ns;
-  total = costs.length;
+  exchanges = [...costs.keys()].filter((i) => !ENDS.includes(text("route", i)));
+  total = exchanges.length;
   drawFilters();
   draw();
   document.body.dataset.ready = "yes";

@@ -11,12 +11,23 @@
 #include <vector>
 
 enum ONNXTensorElementDataType {
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16,
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE,
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64,
-  ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128, ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
 };
 enum OrtAllocatorType { OrtInvalidAllocator = -1, OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };
 enum OrtMemType { OrtMemTypeCPUInput = -2, OrtMemTypeCPUOutput = -1, OrtMemTypeDefault = 0 };
@@ -41,10 +52,24 @@ class Exception : public std::runtime_error {
 
 namespace slot {
 enum : std::size_t {
-  kGetErrorMessage = 2, kCreateTensor = 48, kCreateTensorWithData = 49, kIsTensor = 50, kGetTensorMutableData = 51,
-  kGetTensorElementType = 60, kGetDimensionsCount = 61, kGetDimensions = 62, kGetTensorTypeAndShape = 65,
-  kCreateMemoryInfo = 68, kMemoryInfoGetName = 71, kMemoryInfoGetId = 72, kGetAllocator = 78, kReleaseStatus = 93,
-  kReleaseMemoryInfo = 94, kReleaseValue = 96, kReleaseTypeAndShape = 99, kGetTensorMemoryInfo = 194,
+  kGetErrorMessage = 2,
+  kCreateTensor = 48,
+  kCreateTensorWithData = 49,
+  kIsTensor = 50,
+  kGetTensorMutableData = 51,
+  kGetTensorElementType = 60,
+  kGetDimensionsCount = 61,
+  kGetDimensions = 62,
+  kGetTensorTypeAndShape = 65,
+  kCreateMemoryInfo = 68,
+  kMemoryInfoGetName = 71,
+  kMemoryInfoGetId = 72,
+  kGetAllocator = 78,
+  kReleaseStatus = 93,
+  kReleaseMemoryInfo = 94,
+  kReleaseValue = 96,
+  kReleaseTypeAndShape = 99,
+  kGetTensorMemoryInfo = 194,
 };
 }
 template <class Result, class... Args>

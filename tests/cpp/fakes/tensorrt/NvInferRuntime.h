@@ -9,7 +9,16 @@
 namespace nvinfer1 {
 
 enum class DataType : std::int32_t {
-  kFLOAT = 0, kHALF = 1, kINT8 = 2, kINT32 = 3, kBOOL = 4, kUINT8 = 5, kFP8 = 6, kBF16 = 7, kINT64 = 8, kINT4 = 9,
+  kFLOAT = 0,
+  kHALF = 1,
+  kINT8 = 2,
+  kINT32 = 3,
+  kBOOL = 4,
+  kUINT8 = 5,
+  kFP8 = 6,
+  kBF16 = 7,
+  kINT64 = 8,
+  kINT4 = 9,
 };
 enum class TensorFormat : std::int32_t { kLINEAR = 0, kCHW2 = 1, kHWC8 = 2 };
 enum class TensorIOMode : std::int32_t { kNONE = 0, kINPUT = 1, kOUTPUT = 2 };

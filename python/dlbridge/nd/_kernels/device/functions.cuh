@@ -1,4 +1,6 @@
-// The operations of nd as functions of one element, for fused kernels: NumPy's values, as the compiled kernels have them.
+// The operations of nd as functions of one element, for fused kernels: NumPy's values, as the compiled kernels have
+// them.
+// clang-format off: one function a line reads as a table
 #ifndef DLBRIDGE_FUNCTIONS_CUH
 #define DLBRIDGE_FUNCTIONS_CUH
 
@@ -21,14 +23,40 @@ template <> struct wide<float16> { typedef float type; };
 template <> struct wide<bfloat16> { typedef float type; };
 template <class T> using wide_t = typename wide<T>::type;
 
+// Float to integer: narrow and unsigned targets go by way of a wider signed type, and wrap.
+template <class To, class From> DLBRIDGE_FN To truncate(From x) {
+  if constexpr (sizeof(To) == 8 && !is_signed<To>) return x < From(0) ? To(static_cast<long long>(x)) : To(x);
+  else if constexpr (sizeof(To) == 4 && !is_signed<To>) return To(static_cast<long long>(x));
+  else if constexpr (sizeof(To) < 4) return To(static_cast<int>(x));
+  else return To(x);
+}
+
+// By way of float a double would be rounded twice; a float rounded to odd keeps what the second rounding needs.
+DLBRIDGE_FN float16 half_of(double x) {
+  const float nearest = static_cast<float>(x);
+  const double back = nearest;
+  if (!(back < x) && !(back > x)) return float16(nearest);  // exact, or NaN
+  const bool away = (back < x) == (x < 0);
+  return float16(dlbridge_device::bits_to_float((dlbridge_device::float_to_bits(nearest) - (away ? 1u : 0u)) | 1u));
+}
+template <class A, class B> constexpr bool is_same = false;
+template <class A> constexpr bool is_same<A, A> = true;
+
 template <class To, class From> DLBRIDGE_FN To cast(const From& v) {
   if constexpr (is_complex<From> && is_complex<To>) return To(v);
   else if constexpr (is_complex<From> && is_bool<To>) return v.re != 0 || v.im != 0;
   else if constexpr (is_complex<From>) return cast<To>(v.re);
   else if constexpr (is_complex<To>) return To(static_cast<typename To::value_type>(static_cast<wide_t<From>>(v)));
   else if constexpr (is_bool<To>) return static_cast<wide_t<From>>(v) != wide_t<From>(0);
+  else if constexpr (is_same<To, float16> && is_same<From, double>) return half_of(v);
+  else if constexpr (is_float<From> && is_integer<To>) return truncate<To>(static_cast<wide_t<From>>(v));
   else return To(static_cast<wide_t<To>>(static_cast<wide_t<From>>(v)));
 }
+
+// Where integers wrap: unsigned, and of 32 bits at least, for C++ computes narrower ones as int.
+template <class T, int Size = sizeof(T)> struct wrapping { typedef unsigned type; };
+template <class T> struct wrapping<T, 8> { typedef unsigned long long type; };
+template <class T> using wrap_t = typename wrapping<T>::type;
 
 template <class T> DLBRIDGE_FN bool isnan(T v) {
   if constexpr (is_complex<T>) return v.re != v.re || v.im != v.im;
@@ -47,20 +75,32 @@ template <class T> DLBRIDGE_FN bool signbit(T v) {
   else return false;
 }
 
-// --- one operand ------------------------------------------------------------------------------------------------------
+// --- one operand -----------------------------------------------------------------------------------------------------
 
 template <class T> DLBRIDGE_FN T positive(T v) { return v; }
-template <class T> DLBRIDGE_FN T negative(T v) { return T(-v); }
+template <class T> DLBRIDGE_FN T negative(T v) {
+  if constexpr (is_integer<T>) return T(wrap_t<T>(0) - wrap_t<T>(v));
+  else return T(-v);
+}
 template <class T> DLBRIDGE_FN auto absolute(T v) {
   if constexpr (is_complex<T>) return abs(v);
   else if constexpr (is_float<T>) return T(fabs(wide_t<T>(v)));
-  else if constexpr (is_signed<T>) return T(v < T(0) ? T(0) - v : v);
+  else if constexpr (is_signed<T>) return v < T(0) ? negative(v) : v;
   else return v;
 }
+// Complex: z / |z|; an infinite part alone says the direction.
 template <class T> DLBRIDGE_FN T sign(T v) {
   if constexpr (is_complex<T>) {
-    const auto r = abs(v);
-    return r == 0 ? T(0) : v / T(r);
+    typedef typename T::value_type R;
+    R r = abs(v);
+    if (isinf(r)) {
+      if (isinf(v.re) && isinf(v.im)) r -= r;  // any direction: NaN
+      else if (isinf(v.re)) return T(v.re > 0 ? R(1) : R(-1), R(0));
+      else if (isinf(v.im)) return T(R(0), v.im > 0 ? R(1) : R(-1));
+      else v = T(v.re * R(0.25), v.im * R(0.25)), r = abs(v);  // the magnitude alone overflowed
+    }
+    if (isnan(r)) return T(r, r);
+    return r == 0 ? T(R(0), R(0)) : T(v.re / r, v.im / r);
   } else if constexpr (is_float<T>) {
     const wide_t<T> w = v;
     return isnan(v) ? v : T(wide_t<T>((w > 0) - (w < 0)));
@@ -68,7 +108,10 @@ template <class T> DLBRIDGE_FN T sign(T v) {
     return T((v > T(0)) - (v < T(0)));
   }
 }
-template <class T> DLBRIDGE_FN T square(T v) { return T(v * v); }
+template <class T> DLBRIDGE_FN T square(T v) {
+  if constexpr (is_integer<T>) return T(wrap_t<T>(v) * wrap_t<T>(v));
+  else return T(v * v);
+}
 template <class T> DLBRIDGE_FN T reciprocal(T v) {
   if constexpr (is_integer<T>) return v == T(0) ? T(0) : T(T(1) / v);
   else return T(T(1) / v);
@@ -121,11 +164,17 @@ DLBRIDGE_MATH(erf, ::erf)
 #undef DLBRIDGE_MATH
 template <class T> DLBRIDGE_FN T rsqrt(T v) { return T(wide_t<T>(1) / ::sqrt(wide_t<T>(v))); }
 
-// --- two operands of one type -----------------------------------------------------------------------------------------
+// --- two operands of one type ----------------------------------------------------------------------------------------
 
-template <class T> DLBRIDGE_FN T add(T a, T b) { return T(a + b); }
-template <class T> DLBRIDGE_FN T subtract(T a, T b) { return T(a - b); }
-template <class T> DLBRIDGE_FN T multiply(T a, T b) { return T(a * b); }
+#define DLBRIDGE_ARITHMETIC(name, op)                                               \
+  template <class T> DLBRIDGE_FN T name(T a, T b) {                                 \
+    if constexpr (is_integer<T>) return T(wrap_t<T>(a) op wrap_t<T>(b));            \
+    else return T(a op b);                                                          \
+  }
+DLBRIDGE_ARITHMETIC(add, +)
+DLBRIDGE_ARITHMETIC(subtract, -)
+DLBRIDGE_ARITHMETIC(multiply, *)
+#undef DLBRIDGE_ARITHMETIC
 template <class T> DLBRIDGE_FN T divide(T a, T b) { return T(a / b); }
 
 // Rounds down, as Python; by zero an integer gives 0, as NumPy.
@@ -154,7 +203,9 @@ template <class T> DLBRIDGE_FN T floor_divide(T a, T b) {
     typedef wide_t<T> W;
     const W x = a, y = b;
     if (y == 0) return T(x / y);
-    const W quotient = (x - W(remainder(x, y))) / y;
+    const W rest = ::fmod(x, y);
+    W quotient = (x - rest) / y;
+    if (rest != 0 && (y < 0) != (rest < 0)) quotient -= W(1);
     if (quotient == 0) return T(::copysign(W(0), x / y));
     const W down = ::floor(quotient);
     return T(quotient - down > W(0.5) ? down + 1 : down);
@@ -163,7 +214,7 @@ template <class T> DLBRIDGE_FN T floor_divide(T a, T b) {
   } else {
     if (b == T(0)) return T(0);
     if constexpr (is_signed<T>) {
-      if (b == T(-1)) return T(T(0) - a);
+      if (b == T(-1)) return negative(a);
       const T q = T(a / b);
       return a % b != T(0) && (a < T(0)) != (b < T(0)) ? T(q - 1) : q;
     }
@@ -180,12 +231,12 @@ template <class T> DLBRIDGE_FN T power(T a, T b) {
   else {
     if constexpr (is_signed<T>)
       if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b % 2 == 0 ? T(1) : T(-1)) : T(0);
-    T out = T(1);
+    wrap_t<T> out = 1, squared = wrap_t<T>(a);
     for (; b != T(0); b = T(b >> 1)) {
-      if (b & 1) out = T(out * a);
-      a = T(a * a);
+      if (b & 1) out *= squared;
+      squared *= squared;
     }
-    return out;
+    return T(out);
   }
 }
 template <class T> DLBRIDGE_FN T maximum(T a, T b) { return isnan(a) || a > b ? a : isnan(b) || b > a ? b : a; }
@@ -195,10 +246,19 @@ template <class T> DLBRIDGE_FN T fmin(T a, T b) { return isnan(a) ? b : isnan(b)
 
 template <class T> DLBRIDGE_FN bool equal(T a, T b) { return a == b; }
 template <class T> DLBRIDGE_FN bool not_equal(T a, T b) { return a != b; }
-template <class T> DLBRIDGE_FN bool less(T a, T b) { return a < b; }
-template <class T> DLBRIDGE_FN bool less_equal(T a, T b) { return a <= b; }
-template <class T> DLBRIDGE_FN bool greater(T a, T b) { return a > b; }
-template <class T> DLBRIDGE_FN bool greater_equal(T a, T b) { return a >= b; }
+// Complex numbers are ordered lexicographically; a pair with a NaN anywhere that counts is unordered.
+template <class T> DLBRIDGE_FN bool less(T a, T b) {
+  if constexpr (is_complex<T>)
+    return (a.re < b.re && !isnan(a.im) && !isnan(b.im)) || (a.re == b.re && a.im < b.im);
+  else return a < b;
+}
+template <class T> DLBRIDGE_FN bool less_equal(T a, T b) {
+  if constexpr (is_complex<T>)
+    return (a.re < b.re && !isnan(a.im) && !isnan(b.im)) || (a.re == b.re && a.im <= b.im);
+  else return a <= b;
+}
+template <class T> DLBRIDGE_FN bool greater(T a, T b) { return less(b, a); }
+template <class T> DLBRIDGE_FN bool greater_equal(T a, T b) { return less_equal(b, a); }
 template <class T> DLBRIDGE_FN bool logical_and(T a, T b) { return cast<bool>(a) && cast<bool>(b); }
 template <class T> DLBRIDGE_FN bool logical_or(T a, T b) { return cast<bool>(a) || cast<bool>(b); }
 template <class T> DLBRIDGE_FN bool logical_xor(T a, T b) { return cast<bool>(a) != cast<bool>(b); }
@@ -217,14 +277,14 @@ template <class T> DLBRIDGE_FN T right_shift(T a, T b) {
   return a < T(0) ? T(-1) : T(0);
 }
 template <class T> DLBRIDGE_FN T gcd(T a, T b) {
-  a = absolute(a);
-  b = absolute(b);
-  while (b != T(0)) {
-    const T r = T(a % b);
-    a = b;
-    b = r;
+  typedef unsigned long long U;
+  U x = a < T(0) ? U(0) - U(a) : U(a), y = b < T(0) ? U(0) - U(b) : U(b);
+  while (y != 0) {
+    const U r = x % y;
+    x = y;
+    y = r;
   }
-  return a;
+  return T(x);
 }
 
 #define DLBRIDGE_MATH2(name, function)                \

@@ -1,5 +1,6 @@
-// Types of the generated kernels that C++ has not: float16, bfloat16, complex<T>. Compiled by NVRTC with no CUDA header,
-// and by a host compiler in the tests.
+// Types of the generated kernels that C++ has not: float16, bfloat16, complex<T>. Compiled by NVRTC with no CUDA
+// header, and by a host compiler in the tests.
+// clang-format off: one function a line reads as a table
 #ifndef DLBRIDGE_TYPES_CUH
 #define DLBRIDGE_TYPES_CUH
 
@@ -100,7 +101,7 @@ struct alignas(2 * sizeof(T)) complex {
   // Smith's method: scales by the larger part of the divisor, so that no square overflows.
   friend DLBRIDGE_FN complex operator/(const complex& a, const complex& b) {
     const bool wide = (b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im);
-    if (wide && b.re == 0 && b.im == 0) return {a.re / b.re, a.im / b.re};
+    if (wide && b.re == 0 && b.im == 0) return {a.re / (b.re * b.re), a.im / (b.re * b.re)};
     const T ratio = wide ? b.im / b.re : b.re / b.im;
     const T scale = T(1) / (wide ? b.re + b.im * ratio : b.im + b.re * ratio);
     return wide ? complex((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)

@@ -1,0 +1,247 @@
+// What the front end asks of the kernels: plain structs, and one table of functions with two instances: the host's
+// (kernels/host/) and CUDA's (kernels/cuda/, a library of its own that is loaded on first use).
+//
+// Contract of every function: arguments are valid (the front end has checked shapes, dtypes and devices and dealt with
+// overlap); addresses and strides may be unaligned to vectors but are aligned to their dtype; sizes are non-zero unless
+// said otherwise. CUDA: the device is current, work is queued on `stream`, nothing blocks the host unless said so.
+// Returns 0 or an error code that error_text() explains. Nothing throws, nothing is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dlbridge/dtype.h"
+#include "dlbridge/stream.h"
+#include "ndarray/kernels/ops.h"
+
+namespace dlbridge::nd {
+
+inline constexpr int kKernelApiVersion = 1;  // both libraries come from one build; a stale file must not be called
+inline constexpr int kMaxOperands = 4;       // out, then up to three inputs
+inline constexpr int kLoopDims = 12;         // after merging; more dims are looped over by the front end
+
+// Scratch memory from the stream-ordered pool; lives until the work queued by the call has run. Null: out of memory,
+// for which the kernel returns kErrorMemory.
+struct Workspace {
+  void* (*allocate)(void* context, std::size_t bytes);
+  void* context;
+  void* get(std::size_t bytes) const { return allocate(context, bytes); }
+};
+
+inline constexpr int kErrorMemory = -1;       // a workspace could not be had
+inline constexpr int kErrorUnsupported = -2;  // no kernel for these dtypes: a fault of the front end
+inline constexpr int kErrorIndex = -3;        // host only: an index array holds an index out of bounds
+// Positive: a cudaError_t.
+
+// A value in the compute dtype of the call, in its memory format (bfloat16: the 16 bits).
+struct alignas(16) ScalarValue {
+  unsigned char bytes[16];
+};
+
+// out[i…] = op(in[0][i…], …). Operand 0 is the output. Each operand is read as its own dtype, cast to
+// `compute`, and the result (dtype by the op's TypeRule) is cast to the output's dtype; casts are C casts as NumPy
+// does them: float to int truncates, to bool is `!= 0`, complex to real drops the imaginary part.
+// dims are innermost first, merged where possible, the output's strides ascending and never negative; an operand
+// stride of 0 broadcasts. A bit in scalar_mask (bit k: operand k) says that the operand is scalars[k], not memory.
+// The output may be exactly an input (same address and strides); no other overlap.
+// kWhere: operand 1 is the condition (bool), operands 2 and 3 have dtype `compute`.
+struct ElementwiseArgs {
+  Op op;
+  DType compute;
+  std::uint8_t operands;  // with the output: 2, 3 or 4
+  std::uint8_t scalar_mask;
+  bool contiguous;  // every operand in memory is dense in the loop's order: walk it as 1-D
+  DType dtype[kMaxOperands];
+  int ndim;  // 0 for one element
+  std::int64_t size;
+  std::int64_t shape[kLoopDims];
+  void* data[kMaxOperands];
+  std::int64_t strides[kMaxOperands][kLoopDims];  // bytes
+  ScalarValue scalars[kMaxOperands];
+  StreamHandle stream;
+};
+
+// Copy with cast is kPositive with compute == the output's dtype; its CUDA kernel also finds transposes by itself
+// (operand 1's unit stride on another dim than the output's).
+
+// out[k…] = reduce over r… of in[k…, r…]. Kept and reduced dims are separate, each innermost (smallest input
+// stride) first and merged. `accumulate`: the dtype to accumulate in (also of mean, var, norm); the result is cast to
+// out_dtype. For the arg reductions the reduced position is the sum of r_i * index_strides[i], and out_dtype is int64.
+// An empty reduction (a reduced extent of 0) writes the identity; the front end refuses the ops that have none.
+struct ReduceArgs {
+  ReduceOp op;
+  DType in_dtype;
+  DType accumulate;
+  DType out_dtype;
+  int kept_ndim;
+  int reduced_ndim;
+  std::int64_t kept_size;
+  std::int64_t reduced_size;
+  std::int64_t kept_shape[kLoopDims];
+  std::int64_t kept_in_strides[kLoopDims];   // bytes
+  std::int64_t kept_out_strides[kLoopDims];  // bytes
+  std::int64_t reduced_shape[kLoopDims];
+  std::int64_t reduced_in_strides[kLoopDims];  // bytes
+  std::int64_t index_strides[kLoopDims];       // elements, of the C-order position
+  const void* in;
+  void* out;
+  double correction;  // var, std: the divisor is max(n - correction, 0)
+  Workspace workspace;
+  StreamHandle stream;
+};
+
+enum class ScanOp : std::uint8_t { kSum, kProd };
+
+// Inclusive scan along the middle axis of dense C-order arrays (outer, n, inner). in_dtype is cast to out_dtype on
+// load; 16-bit floats accumulate in float32.
+struct ScanArgs {
+  ScanOp op;
+  DType in_dtype;
+  DType out_dtype;
+  std::int64_t outer, n, inner;
+  const void* in;
+  void* out;
+  Workspace workspace;
+  StreamHandle stream;
+};
+
+// Sorts each of `rows` dense rows of n elements. NaN sorts last (also in descending order), complex lexicographically.
+// Either output may be null. `indices` are int64 positions within the row; equal keys keep their order when indices
+// are asked for or `stable`. keys_out may equal keys_in.
+struct SortArgs {
+  DType dtype;
+  bool descending;
+  bool stable;
+  std::int64_t rows, n;
+  const void* keys_in;
+  void* keys_out;
+  std::int64_t* indices;
+  Workspace workspace;
+  StreamHandle stream;
+};
+
+inline constexpr int kMaxIndexArrays = 16;
+
+// Reads or writes x[…, i0, i1, …, …] element by element. The loop runs over the broadcast index space and the
+// dims that are not indexed, innermost first as the dense operand lies. An index wraps once (-extent <= i < extent);
+// out of that the host returns kErrorIndex before anything is written, CUDA clamps. Where a scatter's indices repeat,
+// the last one in the loop's order is what stays.
+struct IndexArgs {
+  int itemsize;  // 1, 2, 4, 8, 16
+  int ndim;
+  int arrays;  // index arrays
+  std::int64_t size;
+  std::int64_t shape[kLoopDims];
+  void* values;  // gather: written; scatter: read
+  std::int64_t value_strides[kLoopDims];
+  void* base;                            // x
+  std::int64_t base_strides[kLoopDims];  // of the dims that are not indexed; 0 on index dims
+  const std::int64_t* index[kMaxIndexArrays];
+  std::int64_t index_strides[kMaxIndexArrays][kLoopDims];  // bytes
+  std::int64_t extent[kMaxIndexArrays];                    // of the axis that array k indexes
+  std::int64_t axis_stride[kMaxIndexArrays];               // bytes of x along that axis
+  bool accumulate;  // scatter: add (dtype) instead of overwrite; duplicates all count
+  DType dtype;      // for accumulate
+  StreamHandle stream;
+  Workspace workspace{};  // CUDA, scatter
+  bool unique = false;    // scatter: no two index tuples are equal (positions of a mask), so that no order matters
+};
+
+// Positions of the true elements of a dense bool array, in order. `count` gets their number: CUDA blocks for it.
+// positions has room for n elements and may be null (count only).
+struct NonzeroArgs {
+  const void* mask;
+  std::int64_t n;
+  std::int64_t* positions;
+  std::int64_t* count;  // host memory
+  Workspace workspace;
+  StreamHandle stream;
+};
+
+// out[j] = number of elements of the sorted dense row `sorted` (n elements) that are < (side right: <=) values[j].
+struct SearchArgs {
+  DType dtype;
+  bool right;
+  const void* sorted;
+  std::int64_t n;
+  const void* values;
+  std::int64_t count;
+  std::int64_t* out;
+  StreamHandle stream;
+};
+
+// out[i] = start + i * step in the output's dtype (integers wrap; floats: computed in float64, so that the error does
+// not grow with i; real dtypes only). endpoint: the last element is `stop` exactly (linspace).
+struct RangeArgs {
+  DType dtype;
+  std::int64_t n;
+  void* out;
+  double start, step, stop;
+  std::int64_t int_start, int_step;  // used for integer dtypes
+  bool endpoint;
+  StreamHandle stream;
+};
+
+enum class Distribution : std::uint8_t {
+  kUniform,      // [a, b), floats
+  kNormal,       // mean a, standard deviation b, floats
+  kInteger,      // [int_low, int_low + int_range): any integer dtype or bool; int_range 0 means all 2^64
+  kExponential,  // scale a
+};
+
+// Philox4x32-10: element i depends on (seed, offset + i, distribution, dtype) alone, on host and device alike; each
+// element takes one 128-bit counter's part as kernels/random/philox.h says. Dense output.
+struct RandomArgs {
+  Distribution distribution;
+  DType dtype;
+  std::int64_t n;
+  void* out;
+  std::uint64_t seed;
+  std::uint64_t offset;  // counters consumed so far
+  double a, b;
+  std::int64_t int_low;
+  std::uint64_t int_range;
+  StreamHandle stream;
+};
+
+// C[b] = A[b] @ B[b]; strides in elements; one of (row, column) stride of A and B each is 1 (or the extent is 1), C is
+// row-major dense per batch. dtype is float16, bfloat16, float32, float64, complex64, complex128; integers and bool on
+// the host and on CUDA by a plain kernel. float32 is computed in float32, not in a reduced format.
+struct MatmulArgs {
+  DType dtype;
+  std::int64_t batch, m, n, k;
+  const void* a;
+  std::int64_t a_batch, a_row, a_column;
+  const void* b;
+  std::int64_t b_batch, b_row, b_column;
+  void* c;
+  std::int64_t c_batch;
+  Workspace workspace;
+  StreamHandle stream;
+};
+
+// Every function pointer is set in both instances.
+struct Backend {
+  int version;
+  const char* name;
+  int (*elementwise)(const ElementwiseArgs&);
+  int (*reduce)(const ReduceArgs&);
+  int (*scan)(const ScanArgs&);
+  int (*sort)(const SortArgs&);
+  int (*gather)(const IndexArgs&);
+  int (*scatter)(const IndexArgs&);
+  int (*nonzero)(const NonzeroArgs&);
+  int (*search)(const SearchArgs&);
+  int (*range)(const RangeArgs&);
+  int (*random)(const RandomArgs&);
+  int (*matmul)(const MatmulArgs&);
+  const char* (*error_text)(int);
+};
+
+extern const Backend kHostBackend;  // kernels/host/backend.cpp
+
+// The one symbol of the CUDA kernel library.
+extern "C" const Backend* dlbridge_nd_cuda_backend() noexcept;
+inline constexpr const char* kCudaBackendSymbol = "dlbridge_nd_cuda_backend";
+
+}  // namespace dlbridge::nd

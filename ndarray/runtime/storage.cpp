@@ -1,0 +1,133 @@
+#include "ndarray/runtime/storage.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "dlbridge/cuda_driver.h"
+#include "ndarray/runtime/caching_pool.h"
+#include "ndarray/runtime/storage_list.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+// Ordinary memory, aligned to a cache line: what host kernels and consumers' vector loads want. Large arrays are asked
+// to lie in huge pages: the first touch of 256 MiB in pages of 4 KiB takes longer than the copy that fills it.
+class HostResource final : public MemoryResource {
+ public:
+  Status allocate(Storage& storage) override {
+    storage.device = {kDLCPU, 0};  // not page-locked, whatever kind of host memory the device names
+    const std::size_t alignment = storage.bytes >= kLarge ? kHugePage : kAlignment;
+    const std::size_t padded = (storage.bytes + alignment - 1) / alignment * alignment;
+    storage.data = padded >= storage.bytes ? std::aligned_alloc(alignment, padded) : nullptr;
+    if (storage.data != nullptr && alignment == kHugePage)
+      static_cast<void>(::madvise(storage.data, padded, MADV_HUGEPAGE));  // a hint: not every kernel has them
+    if (storage.data == nullptr)
+      return {ErrorCode::kOutOfMemory,
+              "the host has no " + std::to_string(storage.bytes) + " bytes for an array. Free other arrays first"};
+    return {};
+  }
+  void release(Storage& storage) noexcept override { std::free(storage.data); }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  static constexpr std::size_t kLarge = std::size_t{8} << 20;
+};
+
+HostResource& host_resource() noexcept {
+  static auto* resource = new HostResource;  // immortal: arrays may be freed at the very end of the process
+  return *resource;
+}
+
+// Slot 0 is the host's, slot 1 + i CUDA device i's.
+constexpr std::size_t kSlots = 1 + static_cast<std::size_t>(cuda::kMaxDevices);
+std::array<std::atomic<MemoryResource*>, kSlots> resources{};
+thread_local std::array<MemoryResource*, kSlots> thread_resources{};
+
+std::size_t slot_of(DLDevice device) noexcept {
+  return is_cuda(device) ? 1 + static_cast<std::size_t>(device.device_id) : 0;
+}
+
+void release_memory(Storage* storage) noexcept {
+  if (storage->resource != nullptr && storage->bytes != 0) storage->resource->release(*storage);
+}
+
+}  // namespace
+
+MemoryResource& current_resource(DLDevice device) {
+  const std::size_t slot = slot_of(device);
+  if (MemoryResource* own = thread_resources[slot]; own != nullptr) [[unlikely]]
+    return *own;
+  if (MemoryResource* set = resources[slot].load(std::memory_order_acquire); set != nullptr) [[likely]]
+    return *set;
+  MemoryResource* made = is_cuda(device) ? static_cast<MemoryResource*>(&default_pool()) : &host_resource();
+  MemoryResource* expected = nullptr;
+  resources[slot].compare_exchange_strong(expected, made, std::memory_order_acq_rel);
+  return *made;
+}
+
+void set_resource(DLDevice device, MemoryResource* resource) noexcept {
+  resources[slot_of(device)].store(resource, std::memory_order_release);
+}
+
+MemoryResource* set_thread_resource(DLDevice device, MemoryResource* resource) noexcept {
+  return std::exchange(thread_resources[slot_of(device)], resource);
+}
+
+Status allocate_storage(MemoryResource& resource, DLDevice device, std::size_t bytes, StreamHandle stream,
+                        Storage*& out) {
+  Storage* storage = new_storage();
+  if (storage == nullptr) return {ErrorCode::kOutOfMemory, "no memory for the bookkeeping of an array"};
+  storage->stream.store(stream);
+  storage->device = device;
+  storage->bytes = bytes;
+  storage->resource = &resource;
+  if (bytes != 0)
+    if (Status status = resource.allocate(*storage); !status.ok()) [[unlikely]] {
+      free_storage(storage);
+      return status;
+    }
+  out = storage;
+  return {};
+}
+
+Status allocate_storage(DLDevice device, std::size_t bytes, StreamHandle stream, Storage*& out) {
+  return allocate_storage(current_resource(device), device, bytes, stream, out);
+}
+
+Storage* adopt_storage(DLDevice device, void* data, std::size_t bytes, StreamHandle stream, Owner&& owner) {
+  Storage* storage = new_storage();
+  if (storage == nullptr) return nullptr;
+  storage->stream.store(stream);
+  storage->device = device;
+  storage->data = data;
+  storage->bytes = bytes;
+  storage->foreign = std::move(owner);
+  return storage;
+}
+
+void release(Storage* storage) noexcept {
+  if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  release_memory(storage);
+  free_storage(storage);
+}
+
+void release_storage_owner(void* storage) noexcept { release(static_cast<Storage*>(storage)); }
+
+Status acquire_slowly(Storage& storage, StreamHandle stream) {
+  if (const StreamHandle before = storage.stream; before != 0) {
+    cuda::detail::Capture capture = cuda::detail::Capture::kNone;
+    DLBRIDGE_TRY(cuda::detail::capture_state(stream, capture));
+    if (capture == cuda::detail::Capture::kNone)
+      DLBRIDGE_TRY(cuda::order(stream, Ordering::on_stream(before), storage.device.device_id));
+  }
+  storage.stream.store(stream);
+  return {};
+}
+
+}  // namespace dlbridge::nd

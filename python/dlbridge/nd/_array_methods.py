@@ -1,0 +1,375 @@
+"""The methods of ndarray that need not be fast enough for C++, in MEMBERS, which the package puts on the type.
+
+Each loads what it needs when it is called: importing this module imports nothing but that of the ufuncs.
+"""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._ufunc_methods import scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike
+
+ndarray = _native.ndarray
+
+
+# --- attributes -----------------------------------------------------------------------------------------------------
+
+
+def _flags(self: ndarray) -> Any:
+    """How the array lies in memory: c_contiguous, f_contiguous, owndata, writeable; also by NumPy's names as items."""
+    from dlbridge.nd._flags import Flags
+
+    return Flags(*self._flags)
+
+
+_plain_device = ndarray.device
+_cuda_devices: dict[int, Any] = {}
+
+
+def _device(self: ndarray) -> Any:
+    """The device: nd.cuda.Device on a GPU, else a dlbridge.Device. Both equal their names, "cuda:0" and "cpu"."""
+    device = _plain_device.__get__(self)
+    if device.type not in ("cuda", "cuda_managed"):
+        return device
+    found = _cuda_devices.get(device.id)
+    if found is None:
+        from dlbridge.nd.cuda import Device
+
+        found = _cuda_devices[device.id] = Device(device.id)
+    return found
+
+
+def _part(x: ndarray, offset: int) -> ndarray:
+    dtype = "float32" if x.itemsize == 8 else "float64"
+    start = offset * (x.itemsize // 2) if x.size else 0  # an empty array has no byte to start at
+    return _native.as_strided(x, x.shape, x.strides, start, dtype)
+
+
+def _is_complex(x: ndarray) -> bool:
+    return str(x.dtype).startswith("complex")
+
+
+def _real(self: ndarray) -> ndarray:
+    """The real part: a view of a complex array, any other array itself."""
+    return _part(self, 0) if _is_complex(self) else self
+
+
+def _set_real(self: ndarray, value: ArrayLike) -> None:
+    _real(self)[...] = value
+
+
+def _imag(self: ndarray) -> ndarray:
+    """The imaginary part: a view of a complex array, read-only zeros for any other."""
+    if _is_complex(self):
+        return _part(self, 1)
+    zeros = _native.empty(self.shape, self.dtype, device=self.device)  # dense: not every consumer takes strides of 0
+    zeros.fill(0)
+    return _native.broadcast_to(zeros, self.shape)
+
+
+def _set_imag(self: ndarray, value: ArrayLike) -> None:
+    if not _is_complex(self):
+        raise TypeError(f"ndarray.imag: {self.dtype} has no imaginary part to write to")
+    _part(self, 1)[...] = value
+
+
+# --- to the host and back -------------------------------------------------------------------------------------------
+
+
+def get(self: ndarray, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+    """A numpy.ndarray with a copy of the values.
+
+    stream: the CUDA stream to copy on (the current one by default). order: the layout, "C", "F" or "A" (as it lies).
+    out: a NumPy array of that shape and dtype to write to. blocking: allows to return early; the copy is always done
+    on return.
+    """
+    if stream is not None:
+        with stream:
+            return get(self, None, order, out)
+    from dlbridge.nd._arguments import order_of
+
+    order = order_of(order, "get", "CFA")
+    c_contiguous, f_contiguous, *_ = self._flags
+    if out is not None:
+        return _write_to(out, self)
+    layout = "F" if order == "F" or (order == "A" and f_contiguous and not c_contiguous) else "C"
+    host = _native.to_numpy(self)  # of a device array a copy already, laid out as that is
+    dense = host.flags.f_contiguous if layout == "F" else host.flags.c_contiguous
+    return host if dense and not isinstance(self, _native.HostArray) else host.copy(layout)
+
+
+def _write_to(out: Any, x: ndarray) -> Any:
+    if type(out).__module__ != "numpy" or out.shape != x.shape or x.dtype != out.dtype:
+        raise ValueError(
+            f"get(): out is {type(out).__name__} {getattr(out, 'dtype', '')}{getattr(out, 'shape', '')}; it must be a "
+            f"NumPy array {x.dtype}{x.shape}"
+        )
+    target = _native.asarray(out, copy=False, device="cpu")
+    _native.copyto(target, x)
+    return out
+
+
+def set(self: ndarray, arr: Any, stream: Any = None) -> None:
+    """Copies the values of a NumPy array of the same shape here, on `stream` (the current one by default)."""
+    if stream is not None:
+        with stream:
+            set(self, arr)
+        return
+    source = _native.asarray(arr, device="cpu")
+    if source.shape != self.shape:
+        raise ValueError(f"set(): the array has shape {source.shape}; this one has {self.shape}")
+    _native.copyto(self, source, "unsafe")
+
+
+def to_device(self: ndarray, device: DeviceLike, /, *, stream: Any = None) -> ndarray:
+    """The array on another device, itself where it is there already; on `stream` if given. Source: Array API
+    2024.12."""
+    if stream is None:
+        return _native.to_device(self, device)
+    with stream:
+        return _native.to_device(self, device)
+
+
+def tolist(self: ndarray) -> Any:
+    """Nested lists of Python scalars; a scalar for a 0-d array."""
+    host = self if isinstance(self, _native.HostArray) else _native.to_device(self, "cpu")
+    if str(host.dtype) == "bfloat16":
+        host = host.astype("float32")
+    if str(host.dtype) in ("float16", "complex64", "complex128"):  # memoryview reads none of them before Python 3.14
+        return _native_list(host)
+    return memoryview(host).tolist()  # type: ignore[arg-type]
+
+
+def _native_list(host: ndarray) -> Any:
+    if str(host.dtype) == "float16":
+        return memoryview(host.astype("float32")).tolist()  # type: ignore[arg-type]
+    real, imaginary = (memoryview(part.copy()).tolist() for part in (host.real, host.imag))  # type: ignore[arg-type]
+
+    def joined(a: Any, b: Any) -> Any:
+        return [joined(x, y) for x, y in zip(a, b, strict=True)] if isinstance(a, list) else complex(a, b)
+
+    return joined(real, imaginary)
+
+
+def tobytes(self: ndarray, order: str = "C") -> bytes:
+    """The bytes of the elements in order "C", "F" or "A"."""
+    host = _native.to_device(self, "cpu").ravel(order).view("uint8") if self.size else b""
+    return memoryview(host).tobytes()  # type: ignore[arg-type]
+
+
+def toDlpack(self: ndarray) -> Any:
+    """A DLPack capsule of the old kind, ready on the legacy default stream. from_dlpack(x) is the newer way."""
+    return self.__dlpack__()
+
+
+# --- Python's own protocols -----------------------------------------------------------------------------------------
+
+
+def __repr__(self: ndarray) -> str:
+    from dlbridge.nd._printing import array_repr
+
+    return array_repr(self)
+
+
+def __str__(self: ndarray) -> str:
+    from dlbridge.nd._printing import array_str
+
+    return array_str(self)
+
+
+def __format__(self: ndarray, spec: str) -> str:
+    if self.ndim == 0:
+        return format(self.item(), spec)
+    if spec:
+        raise TypeError(f"format(): {spec!r} formats a number; the array has shape {self.shape}")
+    return str(self)
+
+
+def __complex__(self: ndarray) -> complex:
+    return complex(self.item())
+
+
+def __contains__(self: ndarray, value: Any) -> bool:
+    return bool((self == value).any())
+
+
+def __copy__(self: ndarray) -> ndarray:
+    return self.copy("K")
+
+
+def __deepcopy__(self: ndarray, memo: Any) -> ndarray:
+    return self.copy("K")
+
+
+def __reduce_ex__(self: ndarray, protocol: Any) -> Any:
+    from dlbridge.nd._pickling import reduce_ex
+
+    return reduce_ex(self, protocol)
+
+
+def __array_namespace__(self: ndarray, /, *, api_version: str | None = None) -> Any:
+    """dlbridge.nd, which follows the Array API 2024.12. ValueError for a version that it does not know."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(
+            f"__array_namespace__(): version {api_version!r} is unknown; the newest known one is '2024.12'"
+        )
+    from dlbridge.nd._protocols import namespace
+
+    return namespace()
+
+
+def __array_ufunc__(self: ndarray, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's ufuncs on ndarrays run here (NEP 13)."""
+    from dlbridge.nd._protocols import call_ufunc
+
+    return call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def __array_function__(self: ndarray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's functions on ndarrays run here (NEP 18)."""
+    from dlbridge.nd._protocols import call_function
+
+    return call_function(func, types, args, kwargs)
+
+
+# --- in place -------------------------------------------------------------------------------------------------------
+
+
+def sort(self: ndarray, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
+    """Sorts along an axis in place; nd.sort() gives a copy."""
+    from dlbridge.nd._searching import sort as sorted_copy
+
+    if self.ndim:
+        _native.copyto(self, sorted_copy(self, axis, kind, stable=stable))
+
+
+def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
+    """Partitions along an axis in place; nd.partition() gives a copy."""
+    from dlbridge.nd._searching import partition as partitioned
+
+    _native.copyto(self, partitioned(self, kth, axis))
+
+
+def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
+    """Adds to the elements at index arrays in place; positions that are named more than once count each time."""
+    from dlbridge.nd._arguments import as_array
+
+    keys = indices if isinstance(indices, tuple) else (indices,)
+    arrays = tuple(as_array(key, self) for key in keys)
+    arrays = tuple(key for a in arrays for key in (_native.nonzero(a) if str(a.dtype) == "bool" else (a,)))
+    _native.index_add(self, arrays, value)
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def nonzero(self: ndarray) -> tuple[ndarray, ...]:
+    """The positions of the elements that are not zero, one int64 array per axis. Waits for their number."""
+    return _native.nonzero(self)
+
+
+def clip(
+    self: ndarray, min: ArrayLike | None = None, max: ArrayLike | None = None, out: ndarray | None = None
+) -> ndarray:
+    """Elements below `min` set to it, above `max` to that."""
+    from dlbridge.nd._elementwise import clip as clipped
+
+    return clipped(self, min, max, out)
+
+
+def conjugate(self: ndarray) -> ndarray:
+    """The complex conjugate; the array itself where it is real."""
+    return _native.conjugate(self) if _is_complex(self) else self
+
+
+def round(self: ndarray, decimals: int = 0, out: ndarray | None = None) -> ndarray:
+    """Rounded to this many decimals, halves to even."""
+    from dlbridge.nd._elementwise import round as rounded
+
+    return rounded(self, decimals, out)
+
+
+def cumsum(
+    self: ndarray, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The running sum along an axis, of the flattened array by default."""
+    return scan(self, "sum", axis, dtype, out)
+
+
+def cumprod(
+    self: ndarray, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The running product along an axis, of the flattened array by default."""
+    return scan(self, "prod", axis, dtype, out)
+
+
+def dot(self: ndarray, b: ArrayLike, out: ndarray | None = None) -> ndarray:
+    """nd.dot(self, b)."""
+    from dlbridge.nd.linalg import dot as product
+
+    return product(self, b, out)
+
+
+def searchsorted(self: ndarray, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
+    """The positions at which values go into this sorted vector."""
+    from dlbridge.nd._searching import searchsorted as search
+
+    return search(self, v, side, sorter)
+
+
+def compress(self: ndarray, condition: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+    """The parts along an axis where a boolean vector is true."""
+    from dlbridge.nd._indexing import compress as compressed
+
+    return compressed(condition, self, axis, out)
+
+
+def _delegate(module: str, name: str) -> Callable[..., Any]:
+    """A method that calls the function of that name, the array first."""
+
+    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        from importlib import import_module
+
+        return getattr(import_module(module), name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"ndarray.{name}"
+    method.__doc__ = f"nd.{name}(self, …)."
+    return method
+
+
+_DELEGATED = {
+    "argpartition": "dlbridge.nd._searching",
+    "argsort": "dlbridge.nd._searching",
+    "choose": "dlbridge.nd._indexing",
+    "diagonal": "dlbridge.nd._grids",
+    "ptp": "dlbridge.nd._statistics",
+    "put": "dlbridge.nd._indexing",
+    "repeat": "dlbridge.nd._joining",
+    "take": "dlbridge.nd._indexing",
+    "trace": "dlbridge.nd._grids",
+}
+_FUNCTIONS = (
+    __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
+    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tolist, tobytes, toDlpack,
+    sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted, compress,
+)  # fmt: skip
+for _function in _FUNCTIONS:
+    _function.__qualname__ = f"ndarray.{_function.__name__}"
+
+MEMBERS: dict[str, Any] = {
+    **{function.__name__: function for function in _FUNCTIONS},
+    **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
+    "conj": conjugate,
+    "flags": property(_flags, doc=_flags.__doc__),
+    "device": property(_device, doc=_device.__doc__),
+    "real": property(_real, _set_real, doc=_real.__doc__),
+    "imag": property(_imag, _set_imag, doc=_imag.__doc__),
+    "__array_priority__": 100.0,
+}

@@ -1,0 +1,134 @@
+"""The methods of ufuncs: reduce, accumulate, outer, at, in MEMBERS, which the package puts on the type."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, Axis, DTypeLike
+
+ndarray = _native.ndarray
+
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_SCANS = {"add": "sum", "multiply": "prod"}
+
+
+def _lacks(ufunc: Any, method: str, table: dict[str, str]) -> TypeError:
+    return TypeError(f"{ufunc.__name__}.{method}: only {', '.join(table)} have it")
+
+
+def scan(x: ndarray, name: str, axis: int | None, dtype: DTypeLike | None, out: ndarray | None) -> ndarray:
+    """The running sum or product: nd.cumsum() and nd.cumprod() as methods have them."""
+    from dlbridge.nd._arguments import into
+
+    x, along = (x.ravel(), 0) if axis is None else (x if x.ndim else x.reshape(1), axis)
+    return into(out, _native.scan(name, x, along, dtype), f"cum{name}")
+
+
+def ufunc_reduce(
+    self: Any,
+    array: ArrayLike,
+    axis: Axis = 0,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """The ufunc between all elements along axes, axis 0 by default; None: all."""
+    from dlbridge.nd._arguments import as_array
+
+    if self.__name__ not in _REDUCTIONS:
+        raise _lacks(self, "reduce", _REDUCTIONS)
+    return _native.reduce(_REDUCTIONS[self.__name__], as_array(array), axis, dtype, keepdims, out, 0.0)
+
+
+def ufunc_accumulate(
+    self: Any, array: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The running result of the ufunc along an axis."""
+    from dlbridge.nd._arguments import as_array
+
+    if self.__name__ not in _SCANS:
+        raise _lacks(self, "accumulate", _SCANS)
+    return scan(as_array(array), _SCANS[self.__name__], axis, dtype, out)
+
+
+def ufunc_outer(self: Any, A: ArrayLike, B: ArrayLike, /, **kwargs: Any) -> Any:
+    """The ufunc of all pairs of elements of two arrays."""
+    from dlbridge.nd._arguments import as_arrays
+
+    if self.nin != 2:
+        raise ValueError(f"{self.__name__}.outer: it takes {self.nin} operand(s); an outer product has two")
+    a, b = as_arrays(A, B)
+    return self(a.reshape(a.shape + (1,) * b.ndim), b, **kwargs)
+
+
+def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
+    """The ufunc in place at what `indices` selects (arrays, masks, slices); positions named more than once count each
+    time, one after the other. Waits for how often. The results are cast to the dtype of `a`, as NumPy does it."""
+    from dlbridge.nd._arguments import as_operands, count_up
+
+    if not isinstance(a, ndarray):
+        raise TypeError(f"{self.__name__}.at: Unsupported type {type(a)}; give an nd array")
+    if (b is None) != (self.nin == 1):
+        raise ValueError(f"{self.__name__}.at: it takes {self.nin} operand(s) for each position")
+    positions = count_up(a.size, a.device).reshape(a.shape)[indices]
+    operands: list[ndarray] = []
+    if b is not None:
+        operands = [_native.broadcast_to(as_operands(a, b)[1], positions.shape).ravel()]
+    positions = positions.ravel()
+    if self.__name__ in ("add", "subtract") and a.dtype != "bool" and _native.result_type(a, operands[0]) == a.dtype:
+        step = operands[0].astype(a.dtype, copy=False)
+        _native.index_add(a, _places(positions, a), step if self.__name__ == "add" else _native.negative(step))
+        return
+    _one_after_the_other(self, a, positions, operands)
+
+
+def _places(positions: ndarray, a: ndarray) -> tuple[ndarray, ...]:
+    from dlbridge.nd._indexing import unravel_index
+
+    return unravel_index(positions, a.shape)
+
+
+def _one_after_the_other(function: Any, a: ndarray, positions: ndarray, operands: list[ndarray]) -> None:
+    """In rounds: the first time that each position is named, the second, …"""
+    from dlbridge.nd._arguments import count_up
+
+    if positions.size == 0:
+        return
+    order = _native.argsort(positions, 0)
+    positions, operands = positions[order], [x[order] for x in operands]
+    turn = count_up(positions.size, a.device) - _native.searchsorted_flat(positions, positions)
+    for number in range(int(turn.max()) + 1):
+        chosen = turn == number
+        where = _places(positions[chosen], a)
+        a[where] = function(a[where], *[x[chosen] for x in operands]).astype(a.dtype, copy=False)
+
+
+def _ufunc_signature(self: Any) -> Any:
+    from inspect import Parameter, Signature
+
+    names = ["x"] if self.nin == 1 else [f"x{number}" for number in range(1, self.nin + 1)]
+    operands = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+    out = Parameter("out", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+    dtype = Parameter("dtype", Parameter.KEYWORD_ONLY, default=None)
+    return Signature([*operands, out, dtype, Parameter("casting", Parameter.KEYWORD_ONLY, default="same_kind")])
+
+
+MEMBERS: dict[str, Any] = {
+    "reduce": ufunc_reduce,
+    "accumulate": ufunc_accumulate,
+    "outer": ufunc_outer,
+    "at": ufunc_at,
+    "__signature__": property(_ufunc_signature),
+    "__module__": "dlbridge.nd",
+}

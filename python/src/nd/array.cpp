@@ -1,0 +1,306 @@
+// nd.ndarray, HostArray and CudaArray: life, types and attributes. Operators and methods are in the files beside.
+#include "python/src/nd/module.h"
+
+#include "dlbridge/cuda_order.h"
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
+#include "protocols/dlpack/dlpack.h"
+#include "python/src/bridge.h"
+#include "python/src/nd/call.h"
+#include "python/src/nd/runtime/deferred.h"
+
+namespace dlbridge::py::nd {
+
+ArrayTypes array_types;
+
+namespace {
+
+// Of one exact type each; the objects keep the reference to their type.
+using ArrayFreelist = Freelist<TensorObject>;
+ArrayFreelist host_freelist, cuda_freelist;
+
+ArrayFreelist* freelist_of(PyTypeObject* type) noexcept {
+  if (type == array_types.host) return &host_freelist;
+  return type == array_types.cuda ? &cuda_freelist : nullptr;
+}
+
+TensorObject* allocate(PyTypeObject* type) noexcept {
+  TensorObject* self = freelist_of(type)->pop();
+  if (self != nullptr) [[likely]] {
+    revive(self);
+  } else {
+    self = PyObject_GC_New(TensorObject, type);
+    if (self == nullptr) return nullptr;
+  }
+  self->tracked = false;
+  self->source = nullptr;
+  self->notes = nullptr;
+  self->weakrefs = nullptr;
+  self->protocol = Protocol::kNone;
+  new (&self->tensor) Tensor();
+  ++live.tensors;
+  return self;
+}
+
+void recycle(TensorObject* self) noexcept {
+  PyTypeObject* type = Py_TYPE(as_object(self));
+  if (freelist_of(type)->push(self)) return;
+  PyObject_GC_Del(self);
+  Py_DECREF(type);
+}
+
+void drop_contents(TensorObject* self) noexcept {
+  ErrorGuard guard;  // foreign owners and Python allocators run code of their own
+  if (self->notes != nullptr) [[unlikely]]
+    settle_notes(self);
+  self->tensor.~Tensor();
+  drop(std::exchange(self->source, nullptr));
+  --live.tensors;
+}
+
+void free_array(PyObject* object) {
+  TensorObject* self = as_tensor(object);
+  PyTypeObject* type = Py_TYPE(object);
+  const bool exact = freelist_of(type) != nullptr;
+  if (self->tracked || !exact) PyObject_GC_UnTrack(object);
+  if (self->weakrefs != nullptr) [[unlikely]]
+    PyObject_ClearWeakRefs(object);
+  drop_contents(self);
+  if (exact) [[likely]]
+    return recycle(self);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+// Arrays that were exchanged to and fro form chains (array, tensor, array, …) of any length: CPython's trashcan takes
+// them down without recursion.
+void free_chain(PyObject* object);
+
+void array_dealloc(PyObject* object) noexcept {
+  const TensorObject* self = as_tensor(object);
+  const core::Storage* storage = core::storage_of(self->tensor);
+  if (self->source != nullptr || (storage != nullptr && storage->foreign)) [[unlikely]]
+    return free_chain(object);
+  free_array(object);
+}
+
+void free_chain(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, array_dealloc) free_array(object);
+  Py_TRASHCAN_END
+}
+
+// Holds the tensor that an array was adopted from. Any thread may drop the last view.
+void release_adopted(void* object) noexcept { drop_anywhere(static_cast<PyObject*>(object)); }
+
+// The Python object that keeps the memory of a storage; null where there is none.
+PyObject* python_owner(const core::Storage* storage) noexcept {
+  if (storage == nullptr || !storage->foreign) return nullptr;
+  const Owner::Release release = storage->foreign.release_function();
+  return release == release_adopted || release == release_object ? static_cast<PyObject*>(storage->foreign.context())
+                                                                 : nullptr;
+}
+
+// The owner belongs to the storage: where other arrays share that, none of them can speak for the owner.
+int array_traverse(PyObject* object, visitproc visit, void* arg) noexcept {
+  const TensorObject* self = as_tensor(object);
+  Py_VISIT(self->source);
+  if (const core::Storage* storage = core::storage_of(self->tensor); storage != nullptr && storage->references == 1)
+    Py_VISIT(python_owner(storage));
+  Py_VISIT(Py_TYPE(object));
+  return 0;
+}
+
+// Only an array in a dead cycle comes here; what is left of it is empty, so that a finaliser may still look at it.
+int array_clear(PyObject* object) noexcept {
+  TensorObject* self = as_tensor(object);
+  constexpr std::int64_t kNone[] = {0};
+  Tensor empty;
+  try {
+    if (!core::make_array(empty, core::dtype_of(self->tensor), kNone, self->tensor.dl.device).ok()) return 0;
+  } catch (...) {
+    return 0;  // no memory: the cycle stays
+  }
+  if (self->notes != nullptr) settle_notes(self);
+  std::swap(self->tensor, empty);
+  Py_CLEAR(self->source);
+  return 0;  // the memory goes with `empty`
+}
+
+// Whether the collector could find a cycle through what keeps the array's memory.
+bool may_be_in_cycle(const TensorObject* self) noexcept {
+  if (self->source != nullptr && PyType_IS_GC(Py_TYPE(self->source))) return true;
+  PyObject* owner = python_owner(core::storage_of(self->tensor));
+  if (owner == nullptr) return false;
+  return is_tensor(owner) ? as_tensor(owner)->tracked : PyType_IS_GC(Py_TYPE(owner)) != 0;
+}
+
+// --- attributes ------------------------------------------------------------------------------------------------------
+
+PyObject* get_transposed(PyObject* self) {
+  return make_result("ndarray.T", [&](Tensor& out) { return core::reverse_axes(tensor_of(self), out); });
+}
+
+PyObject* get_matrix_transposed(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  const int n = t.dl.ndim;
+  if (n < 2)
+    throw_error(class_for(ErrorCode::kMalformed),
+                "ndarray.mT: the array has %d dimensions; a matrix transpose needs at least 2", n);
+  std::int8_t axes[kMaxDims];
+  for (int k = 0; k < n; ++k) axes[k] = static_cast<std::int8_t>(k);
+  std::swap(axes[n - 1], axes[n - 2]);
+  return make_result("ndarray.mT",
+                     [&](Tensor& out) { return core::transpose_view(t, {axes, static_cast<std::size_t>(n)}, out); });
+}
+
+// (c_contiguous, f_contiguous, writeable, owndata), for the Python class of .flags.
+PyObject* get_flags(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  return Py_BuildValue("(NNNN)", PyBool_FromLong(core::is_c_contiguous(t)), PyBool_FromLong(core::is_f_contiguous(t)),
+                       PyBool_FromLong(!t.readonly()), PyBool_FromLong(core::owns_memory(t)));
+}
+
+PyGetSetDef attributes[] = {
+    getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
+    getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
+    getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
+    getter<make_data_attribute>("data", "MemoryPointer: the array's memory; .ptr is the address of the first element."),
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+int array_from_managed(DLManagedTensorVersioned* managed, void** out) noexcept {
+  return guarded([&] {
+    const Ref tensor(as_object(dlpack::tensor_from_managed(managed)));
+    *out = tensor ? adopt(as_tensor(tensor.get())) : nullptr;
+    return *out == nullptr ? -1 : 0;
+  });
+}
+
+// The bridge's exchange table serves arrays too, which are Tensors, but gives back Tensors; consumers look in the
+// type's own __dict__.
+void advertise_exchange_api(PyTypeObject* type) {
+  static const DLPackExchangeAPI table = [] {
+    DLPackExchangeAPI own = dlpack::own_exchange_api();
+    own.managed_tensor_to_py_object_no_sync = array_from_managed;
+    return own;
+  }();
+  const Ref capsule = owned(dlpack::make_exchange_api_capsule(table));
+  checked(PyDict_SetItem(type->tp_dict, names.dlpack_c_exchange_api, capsule.get()));
+  PyType_Modified(type);
+}
+
+// Not immutable: dlbridge/nd/__init__.py adds the methods that are colder than C++ is worth.
+PyTypeObject* add_array_type(PyObject* module, const char* name, std::vector<PyType_Slot> slots, PyObject* bases) {
+  for (const PyType_Slot& life :
+       {slot<array_dealloc>(Py_tp_dealloc), slot<array_traverse>(Py_tp_traverse), slot<array_clear>(Py_tp_clear)})
+    slots.push_back(life);
+  PyTypeObject* type = add_type(module, name, sizeof(TensorObject),
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, std::move(slots), bases);
+  advertise_exchange_api(type);
+  return type;
+}
+
+constexpr char kArrayDoc[] =
+    "ndarray(shape, dtype='float64', memptr=None, strides=None, order='C', *, device=None)\n--\n\n"
+    "A dense array on a GPU or on the host, and a dlbridge.Tensor: it offers every array protocol.\n\n"
+    "The constructor leaves the elements uninitialised; memptr is a MemoryPointer that the array shall use. Make\n"
+    "arrays with nd.array, nd.zeros, nd.arange and so on.";
+
+}  // namespace
+
+void init_array_types(PyObject* module) {
+  static std::vector<PyMethodDef> methods;  // the type keeps their address
+  for (const std::span<const PyMethodDef> part : {array_methods(), reduction_methods()})
+    methods.insert(methods.end(), part.begin(), part.end());
+  methods.push_back({nullptr, nullptr, 0, nullptr});
+  std::vector<PyType_Slot> slots = number_slots();
+  for (const PyType_Slot& subscript : subscript_slots()) slots.push_back(subscript);
+  for (const PyType_Slot& own : {slot<new_array>(Py_tp_new), slot(Py_tp_getset, attributes),
+                                 slot(Py_tp_methods, methods.data()), doc_slot(kArrayDoc)})
+    slots.push_back(own);
+  array_types.base =
+      add_array_type(module, "dlbridge.nd.ndarray", std::move(slots), reinterpret_cast<PyObject*>(tensor_types.base));
+  constexpr char kLeafDoc[] = "An nd.ndarray; which kind follows from its device.";
+  const Ref host_bases = owned(PyTuple_Pack(2, array_types.base, tensor_types.host));
+  const Ref cuda_bases = owned(PyTuple_Pack(2, array_types.base, tensor_types.cuda));
+  array_types.host = add_array_type(module, "dlbridge.nd.HostArray", {doc_slot(kLeafDoc)}, host_bases.get());
+  array_types.cuda = add_array_type(module, "dlbridge.nd.CudaArray", {doc_slot(kLeafDoc)}, cuda_bases.get());
+}
+
+// --- making arrays ---------------------------------------------------------------------------------------------------
+
+namespace {
+PyTypeObject* likely_type() noexcept {
+  // Where a GPU is used nearly every array lies there; commit() mends the rest.
+  return cuda_freelist.empty() ? array_types.host : array_types.cuda;
+}
+}  // namespace
+
+NewArray::NewArray() : self_(allocate(likely_type())) {
+  if (self_ == nullptr) [[unlikely]]
+    throw PythonError();
+}
+
+NewArray::~NewArray() {
+  if (self_ == nullptr) return;
+  drop_contents(self_);
+  recycle(self_);
+}
+
+void NewArray::set_source(PyObject* object) noexcept {
+  Py_XINCREF(object);
+  self_->source = object;
+}
+
+PyObject* NewArray::commit() noexcept {
+  TensorObject* self = std::exchange(self_, nullptr);
+  PyTypeObject* wanted = is_cuda(self->tensor.dl.device) ? array_types.cuda : array_types.host;
+  if (Py_TYPE(as_object(self)) != wanted) [[unlikely]]
+    change_type(self, wanted);
+  if (may_be_in_cycle(self)) [[unlikely]] {
+    self->tracked = true;
+    PyObject_GC_Track(self);
+  }
+  return as_object(self);
+}
+
+PyObject* adopt(TensorObject* source) {
+  constexpr char kOperation[] = "nd.asarray()";
+  NewArray out;
+  const Tensor& t = source->tensor;
+  if (!core::is_supported(core::dtype_of(t)))
+    throw_issue(kOperation, ErrorCode::kWrongType,
+                "the array has dtype " + dtype_name(t.dl.dtype) +
+                    "; nd.ndarray takes bool, integers, float16, bfloat16, "
+                    "float32, float64, complex64 and complex128. Convert it in its own framework first");
+  if (!is_host(t.dl.device) && !is_cuda(t.dl.device))
+    throw_issue(kOperation, ErrorCode::kWrongType,
+                "the array is on " + device_name(t.dl.device) +
+                    "; nd.ndarray lives on the host or on CUDA devices. Copy it there first");
+  if (!core::is_loadable(t))
+    throw_issue(kOperation, ErrorCode::kRefused,
+                "the data does not lie at a multiple of its itemsize, and a GPU cannot load " + dtype_name(t.dl.dtype) +
+                    " from there. Copy it in its own framework first");
+  const core::ByteRange range = core::byte_range(t);
+  const Ordering ready = t.ready.settled();
+  StreamHandle stream = 0;
+  if (is_cuda(t.dl.device)) {
+    stream = core::work_stream(t.dl.device);  // ordered here, once: an event has no number to keep
+    throw_if_bad(cuda::order(stream, ready, t.dl.device.device_id), kOperation);
+  }
+  core::Storage* storage =
+      core::adopt_storage(t.dl.device, reinterpret_cast<void*>(range.first), range.last - range.first, stream,
+                          Owner(Ref::borrow(as_object(source)).release(), release_adopted));
+  if (storage == nullptr) throw std::bad_alloc();
+  Tensor& made = out.tensor();
+  const auto n = static_cast<std::size_t>(t.dl.ndim);
+  const Status status = core::make_view(t, {t.dl.shape, n}, {t.dl.strides, n}, 0, made);
+  made.owner = Owner(storage, core::release_storage_owner);
+  made.ready = stream == 0 ? Ordering::ready() : Ordering::on_stream_of(&storage->stream);
+  out.set_source(source->source);
+  throw_if_bad(status, kOperation);
+  return out.commit();
+}
+
+}  // namespace dlbridge::py::nd

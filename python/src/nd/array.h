@@ -1,0 +1,91 @@
+// nd.ndarray as a Python object: a Tensor whose owner is a counted storage. Making them, and reading arguments.
+// All functions need the GIL. Those that return false have set a Python error; the others throw with one set.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "ndarray/core/array.h"
+#include "ndarray/core/backend.h"
+#include "ndarray/core/elementwise.h"
+#include "protocols/common/boundary.h"
+#include "protocols/common/tensor_object.h"
+
+namespace dlbridge::py::nd {
+
+namespace core = ::dlbridge::nd;
+
+struct ArrayTypes {
+  PyTypeObject* base;  // nd.ndarray
+  PyTypeObject* host;  // HostArray(ndarray, HostTensor)
+  PyTypeObject* cuda;  // CudaArray(ndarray, CudaTensor)
+};
+extern ArrayTypes array_types;
+
+inline bool is_array(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == array_types.host || type == array_types.cuda || PyType_IsSubtype(type, array_types.base);
+}
+inline Tensor& tensor_of(PyObject* array) noexcept { return as_tensor(array)->tensor; }
+
+// An array while it is computed: dropped unless it is committed.
+class NewArray {
+ public:
+  NewArray();  // throws with MemoryError set
+  NewArray(const NewArray&) = delete;
+  NewArray& operator=(const NewArray&) = delete;
+  ~NewArray();
+  Tensor& tensor() noexcept { return self_->tensor; }
+  void set_source(PyObject* object) noexcept;  // ndarray.owner: whose memory it is
+  PyObject* commit() noexcept;                 // takes the type that the device asks for
+
+ private:
+  TensorObject* self_;
+};
+
+// --- arguments -------------------------------------------------------------------------------------------------------
+
+enum class Parsed : std::uint8_t { kYes, kNo, kError };  // kNo: not an operand, no error is set
+
+// An array of ours, a Python or a NumPy scalar. numpy.ndarray: TypeError "Unsupported type <class 'numpy.ndarray'>".
+Parsed parse_operand(PyObject* object, core::Input& out);
+// The same; anything else is a TypeError.
+bool need_operand(PyObject* object, const char* operation, core::Input& out);
+bool need_array(PyObject* object, const char* operation, const Tensor*& out);
+
+// A dtype in any spelling; None gives nullopt.
+bool parse_dtype(PyObject* object, const char* operation, std::optional<DType>& out);
+// An int or a sequence of ints.
+struct Shape {
+  std::int64_t dims[kMaxDims];
+  int ndim = 0;
+  core::Dims get() const noexcept { return {dims, static_cast<std::size_t>(ndim)}; }
+  std::span<std::int64_t> get() noexcept { return {dims, static_cast<std::size_t>(ndim)}; }
+};
+bool parse_shape(PyObject* object, const char* operation, Shape& out);
+bool parse_shape_items(PyObject* const* items, Py_ssize_t count, const char* operation, Shape& out);
+// None: every axis; an int or a tuple. Negative ones count from the end; duplicates and others are refused.
+bool parse_axes(PyObject* object, int ndim, const char* operation, std::uint64_t& mask);
+bool parse_axis(PyObject* object, int ndim, const char* operation, int& axis);
+// None: the default device.
+bool parse_device(PyObject* object, const char* operation, DLDevice& out);
+using core::default_device;
+// "C", "F", "K" or "A", in either case.
+bool parse_order(PyObject* object, const char* operation, char& out);
+// "no", "equiv", "safe", "same_kind" or "unsafe"; absent: `out` stays.
+bool parse_casting(PyObject* object, const char* operation, core::Casting& out);
+bool is_numpy_array(PyObject* object);
+
+// Any object of any protocol, a nested sequence or a scalar as an array of ours; shares memory where it can.
+// New reference.
+PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
+                   std::optional<bool> copy);
+// The tensor of a bridge object as an array, without a copy; `source` is kept alive.
+PyObject* adopt(TensorObject* source);
+// A Python scalar from the element at the array's start (waits for the device).
+PyObject* element_to_python(const Tensor& scalar);
+
+// Calls dlbridge.nd.<module>.<function>: for what is colder than C++ is worth.
+PyObject* call_python(const char* module, const char* function, PyObject* args);
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,173 @@
+// Methods of nd.ndarray that deserve C++: shapes, copies and casts.
+#include <algorithm>
+#include <string>
+
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+constexpr char kReshape[] = "reshape($self, /, *shape, order='C', copy=None)\n--\n\n"
+                            "The elements in another shape: a view where the strides allow it. One extent may be -1.";
+PyObject* reshape(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  Shape shape = a.variadic_shape(0);
+  const char order = a.order(1, 'C');
+  const core::Order walk = order == 'A' ? core::order_of(t) : order == 'F' ? core::Order::kF : core::Order::kC;
+  const std::optional<bool> copy = a[2] == nullptr ? std::nullopt : std::optional(a.flag(2, false));
+  return make_result(a.operation(), [&](Tensor& out) { return core::reshape(t, shape.get(), walk, copy, out); });
+}
+
+constexpr char kTranspose[] = "transpose($self, /, *axes)\n--\n\nA view with the axes permuted.";
+PyObject* transpose(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  if (a[0] == nullptr && (a.all_count() == 0 || (a.all_count() == 1 && a.all()[0] == Py_None)))
+    return make_result(a.operation(), [&](Tensor& out) { return core::reverse_axes(t, out); });
+  const Shape axes = a.variadic_shape(0);
+  return make_result(a.operation(), [&](Tensor& out) { return core::permute(t, axes.get(), out); });
+}
+
+core::CopyOrder copy_order(const Tensor& t, char order) noexcept {
+  if (order == 'A') return core::order_of(t) == core::Order::kF ? core::CopyOrder::kF : core::CopyOrder::kC;
+  return order == 'C' ? core::CopyOrder::kC : order == 'F' ? core::CopyOrder::kF : core::CopyOrder::kKeep;
+}
+
+bool lies_in_order(const Tensor& t, char order) noexcept {
+  if (order == 'C') return core::is_c_contiguous(t);
+  if (order == 'F') return core::is_f_contiguous(t);
+  return true;
+}
+
+constexpr char kAstype[] = "astype($self, /, dtype, order='K', casting='unsafe', subok=True, copy=True)\n--\n\n"
+                           "A copy cast to a dtype, as C casts.";
+PyObject* astype(PyObject* self, const Call& a) {
+  const std::optional<DType> dtype = a.dtype(0);
+  const char order = a.order(1, 'K');
+  const core::Casting casting = a.casting(2, core::Casting::kUnsafe);
+  const bool copy = a.flag(4, true);
+  const Tensor& t = tensor_of(self);
+  const DType target = dtype.value_or(core::kDefaultFloat);
+  if (!core::can_cast(core::dtype_of(t), target, casting))
+    throw_issue(a.operation(), ErrorCode::kWrongType,
+                "cannot cast " + std::string(t.dtype().name) + " to " + std::string(dlbridge::info(target).name) +
+                    " (casting='" + std::string(core::name_of(casting)) + "')");
+  if (!copy && target == core::dtype_of(t) && lies_in_order(t, order)) return Ref::borrow(self).release();
+  return make_result(a.operation(), [&](Tensor& out) { return core::copy_as(t, target, copy_order(t, order), out); });
+}
+
+constexpr char kCopy[] = "copy($self, /, order='C')\n--\n\nA dense copy.";
+PyObject* copy(PyObject* self, const Call& a) {
+  const char order = a.order(0, 'C');
+  const Tensor& t = tensor_of(self);
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::copy_as(t, core::dtype_of(t), copy_order(t, order), out); });
+}
+
+constexpr char kRavel[] = "ravel($self, /, order='C')\n--\n\nThe elements on one axis, a view if possible.";
+constexpr char kFlatten[] = "flatten($self, /, order='C')\n--\n\nA copy of the elements on one axis.";
+template <bool kCopies>
+PyObject* flattened(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  const core::CopyOrder order = copy_order(t, a.order(0, 'C'));
+  return make_result(a.operation(), [&](Tensor& out) { return core::flatten(t, order, kCopies, out); });
+}
+
+constexpr char kSqueeze[] = "squeeze($self, /, axis=None)\n--\n\nA view without axes of extent 1.";
+PyObject* squeeze(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  // An array of no dimensions has one axis here, where an integer names it (NumPy).
+  const bool names_none = t.dl.ndim == 0 && a[0] != nullptr && PyIndex_Check(a[0]) != 0;
+  const std::uint64_t axes = a.axes(0, names_none ? 1 : t.dl.ndim);
+  return make_result(a.operation(), [&](Tensor& out) { return core::squeeze(t, axes, a[0] != nullptr, out); });
+}
+
+constexpr char kSwapaxes[] = "swapaxes($self, /, axis1, axis2)\n--\n\nA view with two axes exchanged.";
+PyObject* swapaxes(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  const int first = a.axis(0, t.dl.ndim);
+  const int second = a.axis(1, t.dl.ndim);
+  std::int8_t axes[kMaxDims];
+  for (int k = 0; k < t.dl.ndim; ++k) axes[k] = static_cast<std::int8_t>(k);
+  std::swap(axes[first], axes[second]);
+  return make_result(a.operation(), [&](Tensor& out) {
+    return core::transpose_view(t, {axes, static_cast<std::size_t>(t.dl.ndim)}, out);
+  });
+}
+
+constexpr char kView[] = "view($self, /, dtype=None)\n--\n\nThe same memory, as another dtype.";
+PyObject* view(PyObject* self, const Call& a) {
+  const std::optional<DType> dtype = a.dtype(0);
+  const Tensor& t = tensor_of(self);
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::view_as(t, dtype.value_or(core::dtype_of(t)), out); });
+}
+
+constexpr char kFill[] = "fill($self, value, /)\n--\n\nSets every element to a scalar.";
+PyObject* fill(PyObject* self, PyObject* value) {
+  core::Input input;
+  checked(need_operand(value, "fill()", input));
+  throw_if_bad(core::assign(tensor_of(self), input, "fill()"), "fill()");
+  Py_RETURN_NONE;
+}
+
+// The coordinates of a position in C order, as a key.
+Ref key_of_position(const Tensor& t, PyObject* object) {
+  const Py_ssize_t position = PyNumber_AsSsize_t(object, PyExc_IndexError);
+  checked(position != -1 || PyErr_Occurred() == nullptr);
+  std::int64_t rest = position < 0 ? position + t.size : position;
+  if (rest < 0 || rest >= t.size)
+    throw_issue("ndarray.item()", ErrorCode::kIndex,
+                "index " + std::to_string(position) + " is out of bounds for size " + std::to_string(t.size));
+  std::int64_t coordinates[kMaxDims];
+  for (int k = t.dl.ndim - 1; k >= 0; --k) {
+    coordinates[k] = rest % t.dl.shape[k];
+    rest /= t.dl.shape[k];
+  }
+  return owned(make_dims(coordinates, t.dl.ndim, 1));
+}
+
+constexpr char kItem[] = "item($self, /, *index)\n--\n\nOne element as a Python scalar; waits for the device.";
+PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  const Tensor& t = tensor_of(self);
+  if (nargs == 0 && t.size == 1) return element_to_python(t);
+  if (nargs == 0)
+    throw_issue("ndarray.item()", ErrorCode::kMalformed,
+                "the array has " + std::to_string(t.size) + " elements; give the index of one");
+  Ref key;
+  if (nargs == 1 && PyTuple_Check(args[0])) {
+    key = Ref::borrow(args[0]);
+  } else if (nargs == 1 && t.dl.ndim != 1) {
+    key = key_of_position(t, args[0]);
+  } else {
+    key = owned(PyTuple_New(nargs));
+    for (Py_ssize_t k = 0; k < nargs; ++k) PyTuple_SET_ITEM(key.get(), k, Ref::borrow(args[k]).release());
+  }
+  const Ref element = owned(PyObject_GetItem(self, key.get()));
+  if (!is_array(element.get()) || tensor_of(element.get()).size != 1)
+    throw_issue("ndarray.item()", ErrorCode::kMalformed, "the index does not name one element");
+  return element_to_python(tensor_of(element.get()));
+}
+
+PyMethodDef methods[] = {
+    method<kReshape, reshape>(),
+    method<kTranspose, transpose>(),
+    method<kAstype, astype>(),
+    method<kCopy, copy>(),
+    method<kRavel, flattened<false>>(),
+    method<kFlatten, flattened<true>>(),
+    method<kSqueeze, squeeze>(),
+    method<kSwapaxes, swapaxes>(),
+    method<kView, view>(),
+    method<kFill, fill>(),
+    method<kItem, item>(),
+};
+
+}  // namespace
+
+std::span<const PyMethodDef> array_methods() { return methods; }
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,82 @@
+// The arguments of a call of nd's functions: arrays, dtypes, axes, devices, as they read them.
+#pragma once
+
+#include "python/src/kit/tables.h"
+#include "python/src/nd/array.h"
+
+namespace dlbridge::py::nd {
+
+class Call : public ::dlbridge::py::Call {
+ public:
+  using ::dlbridge::py::Call::Call;
+
+  // The same call, by another name in messages.
+  Call renamed(const char* operation) const {
+    Call out = *this;
+    out.operation_ = operation;
+    return out;
+  }
+  const Tensor& array(std::size_t i) const {
+    const Tensor* out;
+    checked(need_array(given(i), operation(), out));
+    return *out;
+  }
+  const Tensor* optional_array(std::size_t i) const { return (*this)[i] == nullptr ? nullptr : &array(i); }
+  core::Input operand(std::size_t i) const {
+    core::Input out;
+    checked(need_operand(given(i), operation(), out));
+    return out;
+  }
+  std::optional<DType> dtype(std::size_t i) const {
+    std::optional<DType> out;
+    checked(parse_dtype(given(i), operation(), out));
+    return out;
+  }
+  Shape shape(std::size_t i) const {
+    Shape out;
+    checked(parse_shape(given(i), operation(), out));
+    return out;
+  }
+  // Of a variadic parameter: f(2, 3) and f((2, 3)) are the same, and so is the parameter's name.
+  Shape variadic_shape(std::size_t i) const {
+    Shape out;
+    if ((*this)[i] != nullptr) checked(parse_shape(given(i), operation(), out));
+    else if (all_count() == 1 && !PyLong_Check(all()[0])) checked(parse_shape(all()[0], operation(), out));
+    else checked(parse_shape_items(all(), all_count(), operation(), out));
+    return out;
+  }
+  int axis(std::size_t i, int ndim) const {
+    int out = 0;
+    checked(parse_axis(given(i), ndim, operation(), out));
+    return out;
+  }
+  std::uint64_t axes(std::size_t i, int ndim) const {
+    std::uint64_t out = 0;
+    checked(parse_axes(given(i), ndim, operation(), out));
+    return out;
+  }
+  char order(std::size_t i, char otherwise) const {
+    checked(parse_order(given(i), operation(), otherwise));
+    return otherwise;
+  }
+  core::Casting casting(std::size_t i, core::Casting otherwise) const {
+    checked(parse_casting(given(i), operation(), otherwise));
+    return otherwise;
+  }
+  std::optional<DLDevice> device(std::size_t i) const {
+    if ((*this)[i] == nullptr) return std::nullopt;
+    DLDevice out;
+    checked(parse_device(given(i), operation(), out));
+    return out;
+  }
+};
+
+// The array that `fill` makes of an empty one, by a Status. New reference.
+template <class Fill>
+PyObject* make_result(const char* operation, Fill fill) {
+  NewArray out;
+  throw_if_bad(fill(out.tensor()), operation);
+  return out.commit();
+}
+
+}  // namespace dlbridge::py::nd

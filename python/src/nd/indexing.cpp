@@ -1,0 +1,231 @@
+// x[key], x[key] = value, len and iteration; take, nonzero and the like.
+#include "ndarray/core/indexing.h"
+
+#include <vector>
+
+#include "ndarray/core/reduction.h"
+#include "ndarray/core/views.h"
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+// A key with the arrays that were made for lists and NumPy arrays in it.
+struct Key {
+  core::IndexItem items[core::kMaxIndexItems];
+  std::size_t count = 0;
+  Ref made[core::kMaxIndexArrays];
+  std::size_t made_count = 0;
+  std::span<const core::IndexItem> get() const noexcept { return {items, count}; }
+};
+
+[[noreturn, gnu::cold]] void throw_bad_item(PyObject* item) {
+  throw_issue(
+      "ndarray[key]", ErrorCode::kIndex,
+      "only integers, slices, '...', None and integer or bool arrays are valid indices, got " + type_name(item));
+}
+
+// False for None.
+bool parse_bound(PyObject* bound, std::int64_t& value) {
+  if (bound == Py_None) return false;
+  Py_ssize_t out;
+  checked(_PyEval_SliceIndex(bound, &out) != 0);  // clamps what does not fit, as for lists
+  value = out;
+  return true;
+}
+
+void parse_slice(PyObject* object, core::IndexItem& out) {
+  const auto* slice = reinterpret_cast<PySliceObject*>(object);
+  out.kind = core::IndexItem::Kind::kSlice;
+  out.step = 1;
+  out.has_start = parse_bound(slice->start, out.start);
+  out.has_stop = parse_bound(slice->stop, out.stop);
+  parse_bound(slice->step, out.step);
+  if (out.step == 0) throw_issue("ndarray[key]", ErrorCode::kMalformed, "slice step cannot be zero");
+}
+
+void parse_integer(PyObject* object, core::IndexItem& out) {
+  out.kind = core::IndexItem::Kind::kInteger;
+  out.start = PyNumber_AsSsize_t(object, PyExc_IndexError);
+  checked(out.start != -1 || PyErr_Occurred() == nullptr);
+}
+
+void add_array(PyObject* array, core::IndexItem& out) {
+  out.kind = core::IndexItem::Kind::kArray;
+  out.array = &tensor_of(array);
+}
+
+// Lists, NumPy arrays, bools and arrays of other frameworks become arrays on x's device.
+[[gnu::cold]] void convert_item(PyObject* object, DLDevice device, Key& key, core::IndexItem& out) {
+  if (key.made_count == core::kMaxIndexArrays) throw_bad_item(object);
+  const bool is_list = PyList_Check(object) || PyTuple_Check(object);
+  if (!is_list && !PyBool_Check(object) && PyNumber_Check(object) == 0 && !PyObject_CheckBuffer(object) &&
+      PyObject_HasAttrString(object, "__dlpack__") == 0)
+    throw_bad_item(object);
+  Ref array = owned(to_array(object, std::nullopt, device, std::nullopt));
+  if (is_list && tensor_of(array.get()).size == 0)  // without elements a list tells no dtype
+    array = owned(to_array(array.get(), DType::kInt64, device, std::nullopt));
+  add_array(array.get(), out);
+  key.made[key.made_count++] = std::move(array);
+}
+
+void parse_item(PyObject* object, DLDevice device, Key& key) {
+  if (key.count == core::kMaxIndexItems) throw_bad_item(object);
+  core::IndexItem& out = key.items[key.count++];
+  out = core::IndexItem{};
+  if (PySlice_Check(object)) return parse_slice(object, out);
+  if (PyLong_CheckExact(object)) return parse_integer(object, out);
+  if (object == Py_Ellipsis || object == Py_None) {
+    out.kind = object == Py_None ? core::IndexItem::Kind::kNewAxis : core::IndexItem::Kind::kEllipsis;
+    return;
+  }
+  if (is_array(object)) return add_array(object, out);
+  if (!PyBool_Check(object) && PyIndex_Check(object) && PyObject_HasAttrString(object, "__dlpack__") == 0)
+    return parse_integer(object, out);  // NumPy's integer scalars among others
+  convert_item(object, device, key, out);
+}
+
+void parse_key(PyObject* object, DLDevice device, Key& key) {
+  if (!PyTuple_Check(object)) return parse_item(object, device, key);
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); ++k) parse_item(PyTuple_GET_ITEM(object, k), device, key);
+}
+
+PyObject* get_item(PyObject* self, PyObject* object) {
+  const Tensor& x = tensor_of(self);
+  Key key;
+  parse_key(object, x.dl.device, key);
+  return make_result("ndarray[key]", [&](Tensor& out) {
+    return core::is_basic(key.get()) ? core::view_at(x, key.get(), out) : core::gather_at(x, key.get(), out);
+  });
+}
+
+int set_item(PyObject* self, PyObject* object, PyObject* value) {
+  if (value == nullptr) throw_error(PyExc_TypeError, "elements of an array cannot be deleted");
+  const Tensor& x = tensor_of(self);
+  Key key;
+  core::Input input;
+  Ref made;
+  parse_key(object, x.dl.device, key);
+  const Parsed parsed = parse_operand(value, input);
+  if (parsed == Parsed::kError) {
+    checked(is_numpy_array(value));
+    PyErr_Clear();  // a NumPy array may be assigned from: that names both sides
+  }
+  if (parsed != Parsed::kYes) {
+    made = owned(to_array(value, std::nullopt, x.dl.device, std::nullopt));
+    input.array = &tensor_of(made.get());
+  }
+  throw_if_bad(core::assign_at(x, key.get(), input), "ndarray[key] = value");
+  return 0;
+}
+
+Py_ssize_t length(PyObject* self) {
+  const Tensor& x = tensor_of(self);
+  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "len() of an array of no axes");
+  return static_cast<Py_ssize_t>(x.dl.shape[0]);
+}
+
+PyObject* item_at(PyObject* self, Py_ssize_t i) {
+  const Tensor& x = tensor_of(self);
+  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over an array of no axes");
+  core::IndexItem item;
+  item.kind = core::IndexItem::Kind::kInteger;
+  item.start = i;
+  return make_result("ndarray[key]", [&](Tensor& out) { return core::view_at(x, {&item, 1}, out); });
+}
+
+PyObject* iterate(PyObject* self) {
+  if (tensor_of(self).dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over an array of no axes");
+  return PySeqIter_New(self);
+}
+
+// --- functions -------------------------------------------------------------------------------------------------------
+
+constexpr char kTake[] = "take($module, x, indices, axis=None)\n--\n\nElements or slices by integer index.";
+PyObject* take(PyObject*, const Call& a) {
+  const Tensor* x = &a.array(0);
+  Tensor flat;
+  int axis = 0;
+  if (a[2] != nullptr) {
+    axis = a.axis(2, x->dl.ndim);
+  } else {
+    std::int64_t shape[1] = {x->size};
+    throw_if_bad(core::reshape(*x, shape, core::Order::kC, std::nullopt, flat), a.operation());
+    x = &flat;
+  }
+  const Ref indices = is_array(a.given(1)) ? Ref::borrow(a.given(1))
+                                           : owned(to_array(a.given(1), std::nullopt, x->dl.device, std::nullopt));
+  if (core::is_bool(core::dtype_of(tensor_of(indices.get()))))
+    throw_issue(a.operation(), ErrorCode::kIndex, "the indices are bool; take wants integers. Use x[mask] for a mask");
+  core::IndexItem items[kMaxDims];
+  items[axis].kind = core::IndexItem::Kind::kArray;
+  items[axis].array = &tensor_of(indices.get());
+  return make_result(a.operation(), [&](Tensor& out) {
+    return core::gather_at(*x, {items, static_cast<std::size_t>(axis) + 1}, out);
+  });
+}
+
+constexpr char kIndexAdd[] =
+    "index_add($module, x, indices, values)\n--\n\nx[indices] += values, where duplicates all count.";
+PyObject* index_add(PyObject*, const Call& a) {
+  const Tensor& x = a.array(0);
+  const core::Input value = a.operand(2);
+  const Ref tuple = owned(PySequence_Tuple(a.given(1)));
+  std::vector<core::IndexItem> items(static_cast<std::size_t>(PyTuple_GET_SIZE(tuple.get())));
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    items[k].kind = core::IndexItem::Kind::kArray;
+    checked(need_array(PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k)), a.operation(), items[k].array));
+  }
+  throw_if_bad(core::assign_at(x, items, value, true), a.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kNonzero[] = "nonzero($module, x, /)\n--\n\nThe coordinates of the elements that are not zero.";
+PyObject* nonzero(PyObject*, PyObject* object) {
+  const Tensor* x = nullptr;
+  checked(need_array(object, "nonzero()", x));
+  if (x->dl.ndim == 0) throw_issue("nonzero()", ErrorCode::kMalformed, "the array has no axes. Use x.reshape(1)");
+  std::vector<Tensor> coordinates(static_cast<std::size_t>(x->dl.ndim));
+  throw_if_bad(core::nonzero(*x, coordinates), "nonzero()");
+  Ref tuple = owned(PyTuple_New(x->dl.ndim));
+  for (std::size_t k = 0; k < coordinates.size(); ++k) {
+    NewArray out;
+    out.tensor() = std::move(coordinates[k]);
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k), out.commit());
+  }
+  return tuple.release();
+}
+
+constexpr char kSearchsorted[] = "searchsorted()";
+constexpr char kSearchsortedFlat[] =
+    "searchsorted_flat($module, sorted, values, right=False)\n--\n\nWhere values go into a sorted 1-D array.";
+PyObject* searchsorted_flat(PyObject*, const Call& a) {
+  const Tensor& sorted = a.array(0);
+  const Tensor& values = a.array(1);
+  const bool right = a.flag(2, false);
+  if (sorted.dl.ndim != 1 || core::dtype_of(sorted) != core::dtype_of(values) ||
+      !same_device(sorted.dl.device, values.dl.device))
+    throw_issue(a.operation(), ErrorCode::kMalformed,
+                "needs a sorted 1-D array and values of one dtype and device, got " + core::describe(sorted) + " and " +
+                    core::describe(values));
+  return make_result(a.operation(), [&](Tensor& out) { return core::searchsorted(sorted, values, right, out); });
+}
+
+PyMethodDef functions[] = {
+    method<kTake, take>(),          method<kIndexAdd, index_add>(),
+    method<kNonzero, nonzero>(),    method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+std::vector<PyType_Slot> subscript_slots() {
+  return {slot<get_item>(Py_mp_subscript), slot<set_item>(Py_mp_ass_subscript), slot<length>(Py_mp_length),
+          slot<length>(Py_sq_length),      slot<item_at>(Py_sq_item),           slot<iterate>(Py_tp_iter)};
+}
+
+void init_indexing(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,77 @@
+// What a call of a generated kernel depends on beside its values, as bytes: keys of the tables that Python keeps.
+#include <string>
+
+#include "python/src/kit/tables.h"
+#include "python/src/nd/array.h"
+#include "python/src/nd/kernels/user_kernels.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+// What a call of a fused function depends on: "c" (all arrays on a CUDA device) or "h" (some are not, or there are
+// none), then two characters an argument: its type as the elementwise launcher writes it, and an array's ndim. None
+// where an argument is neither an array of ours nor a scalar.
+constexpr char kFusionKey[] = "fusion_key($module, args, /)\n--\n\nWhat a call of a fused function depends on.";
+PyObject* fusion_key(PyObject*, PyObject* args) {
+  std::string key = "h";
+  bool any = false, all_cuda = true;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) {
+    core::Input input;
+    const Parsed parsed = parse_operand(PyTuple_GET_ITEM(args, k), input);
+    if (parsed == Parsed::kError) PyErr_Clear();  // a NumPy array: the function itself says so
+    if (parsed != Parsed::kYes) Py_RETURN_NONE;
+    if (input.array != nullptr) {
+      any = true;
+      all_cuda &= is_cuda(input.array->dl.device);
+      key += static_cast<char>('A' + static_cast<int>(input.array->dtype().id));
+      key += static_cast<char>(input.array->dl.ndim);
+    } else {
+      key += input.scalar.strong ? static_cast<char>('a' + static_cast<int>(input.scalar.dtype))
+                                 : static_cast<char>('0' + static_cast<int>(input.scalar.kind));
+      key += '\0';
+    }
+  }
+  if (any && all_cuda) key[0] = 'c';
+  return PyBytes_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()));
+}
+
+// Everything that the plan of a reduction depends on, addresses aside: dtypes, devices, shapes and strides of the
+// arrays, types of the scalars. None where an argument is no array of ours on a CUDA device and no scalar.
+constexpr char kLayoutKey[] = "layout_key($module, args, /)\n--\n\nWhat the plan of a reduction depends on.";
+PyObject* layout_key(PyObject*, PyObject* args) {
+  std::string key;
+  const auto append = [&key](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) {
+    core::Input input;
+    const Parsed parsed = parse_operand(PyTuple_GET_ITEM(args, k), input);
+    if (parsed == Parsed::kError) PyErr_Clear();
+    if (parsed != Parsed::kYes) Py_RETURN_NONE;
+    if (input.array == nullptr) {
+      append(input.scalar.strong ? 32 + static_cast<int>(input.scalar.dtype)
+                                 : 64 + static_cast<int>(input.scalar.kind));
+      continue;
+    }
+    const DLTensor& t = input.array->dl;
+    if (!is_cuda(t.device)) Py_RETURN_NONE;
+    append(static_cast<int>(input.array->dtype().id));
+    append(t.device);
+    append(t.ndim);
+    const std::size_t bytes = static_cast<std::size_t>(t.ndim) * sizeof(std::int64_t);
+    key.append(reinterpret_cast<const char*>(t.shape), bytes);
+    key.append(reinterpret_cast<const char*>(t.strides), bytes);
+  }
+  return PyBytes_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()));
+}
+
+PyMethodDef key_functions[] = {
+    method<kFusionKey, fusion_key>(),
+    method<kLayoutKey, layout_key>(),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void init_kernel_keys(PyObject* module) { checked(PyModule_AddFunctions(module, key_functions)); }
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,32 @@
+// The native half of dlbridge.nd: the parts that its module and its array types are put together from.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "python/src/nd/array.h"
+
+namespace dlbridge::py::nd {
+
+// The module object with everything that dlbridge/nd/_native.py re-exports; the same one at every call.
+PyObject* load_nd(PyObject* module);
+
+// Of nd.ndarray, one a file.
+std::vector<PyType_Slot> number_slots();                                    // operators.cpp
+std::vector<PyType_Slot> subscript_slots();                                 // indexing.cpp
+std::span<const PyMethodDef> array_methods();                               // array_methods.cpp
+std::span<const PyMethodDef> reduction_methods();                           // reductions.cpp
+PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // creation.cpp
+PyObject* make_data_attribute(PyObject* array);                             // creation.cpp
+
+// Registration, one a file. They throw with a Python error set.
+void init_array_types(PyObject* module);
+void init_ufuncs(PyObject* module);
+void init_matmul(PyObject* module);  // operators.cpp
+void init_reductions(PyObject* module);
+void init_indexing(PyObject* module);
+void init_views(PyObject* module);
+void init_promotion(PyObject* module);
+void init_creation(PyObject* module);
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,132 @@
+// Reductions, scans and sorts: as methods of nd.ndarray, and by name for dlbridge/nd/*.py.
+#include "ndarray/core/reduction.h"
+
+#include <algorithm>
+#include <string>
+
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+// --- methods of ndarray --------------------------------------------------------------------------------------------
+
+constexpr char kReduction[] =
+    "reduction($self, axis=None, dtype=None, out=None, keepdims=False, *, correction=0, ddof=0)";
+template <core::ReduceOp kOp>
+inline constexpr const char* kReductionName = core::info(kOp).name.data();
+
+template <core::ReduceOp kOp>
+PyObject* method_of(PyObject* self, const Call& a) {
+  constexpr bool kSpread = kOp == core::ReduceOp::kVar || kOp == core::ReduceOp::kStd;
+  const Tensor& t = tensor_of(self);
+  const std::uint64_t axes = a.axes(0, t.dl.ndim);
+  core::ReduceOptions options;
+  options.dtype = a.dtype(1);
+  options.keepdims = a.flag(3, false);
+  options.out = a.optional_array(2);
+  if (a[4] != nullptr || a[5] != nullptr) {
+    if (!kSpread) throw_error(PyExc_TypeError, "%s() takes no correction", a.operation());
+    options.correction = a.number(a[4] != nullptr ? 4 : 5, 0);
+  }
+  if (options.out == nullptr)
+    return make_result(a.operation(), [&](Tensor& out) { return core::reduce(kOp, t, axes, options, out); });
+  Tensor unused;
+  throw_if_bad(core::reduce(kOp, t, axes, options, unused), a.operation());
+  return Ref::borrow(a[2]).release();
+}
+
+template <core::ReduceOp kOp>
+PyMethodDef reduction(const char* text) {
+  static const std::string doc =
+      std::string(kReductionName<kOp>) + "($self, axis=None, dtype=None, out=None, keepdims=False)\n--\n\n" + text +
+      "\n\naxis: an int or a tuple of ints; None: all. Returns an array, of no axes where all were reduced.";
+  PyMethodDef row = method<kReduction, method_of<kOp>, kReductionName<kOp>>();
+  row.ml_name = kReductionName<kOp>;
+  row.ml_doc = doc.c_str();
+  return row;
+}
+
+PyMethodDef methods[] = {
+    reduction<core::ReduceOp::kSum>("Sum; integers and bool in 64 bits."),
+    reduction<core::ReduceOp::kProd>("Product; integers and bool in 64 bits."),
+    reduction<core::ReduceOp::kMax>("Maximum; NaN where there is one."),
+    reduction<core::ReduceOp::kMin>("Minimum; NaN where there is one."),
+    reduction<core::ReduceOp::kAny>("Whether any element is true."),
+    reduction<core::ReduceOp::kAll>("Whether all elements are true."),
+    reduction<core::ReduceOp::kMean>("Arithmetic mean; integers in float64."),
+    reduction<core::ReduceOp::kVar>("Variance, divided by n - correction (ddof)."),
+    reduction<core::ReduceOp::kStd>("Standard deviation: the root of var()."),
+    reduction<core::ReduceOp::kArgmax>("Position of the first maximum, in C order of the reduced axes."),
+    reduction<core::ReduceOp::kArgmin>("Position of the first minimum, in C order of the reduced axes."),
+};
+
+// --- functions -------------------------------------------------------------------------------------------------------
+
+constexpr char kReduce[] =
+    "reduce($module, name, x, axis=None, dtype=None, keepdims=False, out=None, correction=0.0)\n--\n\n"
+    "A reduction by name.";
+PyObject* reduce(PyObject*, const Call& a) {
+  const char* text = PyUnicode_AsUTF8(a.given(0));
+  checked(text != nullptr);
+  const auto found = std::ranges::find(core::kReduceOps, text, [](const auto& row) { return row.name; });
+  if (found == core::kReduceOps.end()) throw_error(PyExc_ValueError, "reduce(): unknown operation '%s'", text);
+  const Tensor& x = a.array(1);
+  const Call named = a.renamed(found->name.data());
+  core::ReduceOptions options;
+  const std::uint64_t axes = named.axes(2, x.dl.ndim);
+  options.dtype = named.dtype(3);
+  options.keepdims = named.flag(4, false);
+  options.out = named.optional_array(5);
+  options.correction = named.number(6, options.correction);
+  const auto op = static_cast<core::ReduceOp>(found - core::kReduceOps.begin());
+  const auto run = [&](Tensor& out) { return core::reduce(op, x, axes, options, out); };
+  if (options.out == nullptr) return make_result(named.operation(), run);
+  Tensor unused;
+  throw_if_bad(run(unused), named.operation());
+  return Ref::borrow(a[5]).release();
+}
+
+constexpr char kScan[] = "scan($module, name, x, axis, dtype=None)\n--\n\nCumulative 'sum' or 'prod'.";
+PyObject* scan(PyObject*, const Call& a) {
+  const Tensor& x = a.array(1);
+  const int axis = a.axis(2, x.dl.ndim);
+  const std::optional<DType> dtype = a.dtype(3);
+  const bool product = PyUnicode_CompareWithASCIIString(a.given(0), "prod") == 0;
+  if (!product && PyUnicode_CompareWithASCIIString(a.given(0), "sum") != 0)
+    throw_error(PyExc_ValueError, "scan(): the name must be 'sum' or 'prod', got %R", a.given(0));
+  return make_result(a.operation(), [&](Tensor& out) {
+    return core::scan(product ? core::ScanOp::kProd : core::ScanOp::kSum, x, axis, dtype, out);
+  });
+}
+
+constexpr char kSort[] = "sort($module, x, axis=-1, descending=False, stable=True)\n--\n\nA sorted copy; NaN last.";
+constexpr char kArgsort[] =
+    "argsort($module, x, axis=-1, descending=False, stable=True)\n--\n\nThe positions that sort, int64.";
+template <auto kRun>
+PyObject* sort(PyObject*, const Call& a) {
+  const Tensor& x = a.array(0);
+  core::SortOptions options;
+  options.descending = a.flag(2, false);
+  options.stable = a.flag(3, true);
+  const Ref last = owned(PyLong_FromLong(-1));
+  int axis = -1;
+  checked(parse_axis(a[1] != nullptr ? a[1] : last.get(), x.dl.ndim, a.operation(), axis));
+  return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
+}
+
+PyMethodDef functions[] = {
+    method<kReduce, reduce>(),         method<kScan, scan>(),
+    method<kSort, sort<core::sort>>(), method<kArgsort, sort<core::argsort>>(),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+std::span<const PyMethodDef> reduction_methods() { return methods; }
+
+void init_reductions(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,13 @@
+// expect: deleted function|deleted member function
+#include <utility>
+
+#include "dlbridge/tensor_view.h"
+
+float first(const dlbridge::Tensor t) {
+#ifdef DLBRIDGE_MUST_FAIL
+  const auto v = std::move(t).view<const float, 1>();
+#else
+  const auto v = t.view<const float, 1>();
+#endif
+  return v(0);
+}

@@ -1,0 +1,27 @@
+"""A test in an interpreter of its own: what a crash, an import or the environment would spoil here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def run_python(code, *arguments, status=0, timeout=120, cwd=None, **environment):
+    """Runs `code` (or a script's path) in a new interpreter, which finds the helpers of the tests, too; the finished
+    process, whose exit status must be `status`. An environment variable of None is left out."""
+    head = [code] if str(code).endswith(".py") else ["-c", code]
+    paths = [str(HERE), str(HERE.parent / "cuda"), os.environ.get("PYTHONPATH", "")]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **environment}
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", *map(str, head), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        env={name: value for name, value in variables.items() if value is not None},
+        check=False,
+    )
+    assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done

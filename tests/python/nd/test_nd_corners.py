@@ -1,0 +1,162 @@
+"""Corners that random programs and the differential have found: small dtypes, nothing at all, numbers of NumPy's."""
+
+import numpy as np
+import pytest
+from dlbridge import nd
+from nd_support import NUMPY_DTYPES, check, put
+
+SMALL = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+@pytest.mark.parametrize(
+    "name", ["fabs", "modf", "degrees", "radians", "rad2deg", "deg2rad", "spacing", "round", "angle"]
+)
+def test_small_integers_are_computed_in_small_floats(name, dtype, device):
+    x = np.array([0, 1, 3, 100]).astype(dtype)
+    check(getattr(nd, name)(put(x, device)), getattr(np, name)(x), rtol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_spacing_of_both_zeros(dtype, device):
+    x = np.array([0.0, -0.0, -1.0, np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        check(nd.spacing(put(x, device)), np.spacing(x), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_small_integers_of_two_operands(dtype, device):
+    x, y = np.array([0, 1, 3, 5]).astype(dtype), np.array([1, 1, 2, 3], "int8")
+    check(nd.logaddexp2(put(x, device), put(y, device)), np.logaddexp2(x, y), rtol=4e-3)
+    check(nd.ldexp(put(x, device), put(y, device)), np.ldexp(x, y))
+
+
+@pytest.mark.parametrize("name", ["fabs", "modf", "degrees", "radians", "spacing"])
+def test_functions_of_reals_refuse_complex_numbers(name, device):
+    with pytest.raises(TypeError, match="not defined for complex64"):
+        getattr(nd, name)(put(np.array([1 + 2j], "complex64"), device))
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile"])
+def test_complex_numbers_have_no_quantiles(name, device):
+    with pytest.raises(TypeError, match="order"):
+        getattr(nd, name)(put(np.array([1 + 2j, 3]), device), 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_lcm_wraps_as_its_dtype_does(dtype, device):
+    info = np.iinfo(dtype)
+    some = np.array([info.min, info.max, info.max - 1, 0, 1, 6, 100, 77], dtype)
+    x, y = np.repeat(some, len(some)), np.tile(some, len(some))
+    check(nd.lcm(put(x, device), put(y, device)), np.lcm(x, y))
+
+
+def test_powers_of_zero_with_complex_exponents(device):
+    exponents = np.array([2 + 1j, 0.5 - 3j, 2, 0, 1j, -1, -2 + 1j, complex(np.inf, 1), complex(np.nan, 1)])
+    for zero in (0j, complex(-0.0, 0)):
+        base = np.full(exponents.shape, zero)
+        with np.errstate(all="ignore"):
+            check(nd.power(put(base, device), put(exponents, device)), np.power(base, exponents))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("order", [1, -1, np.inf, -np.inf, "fro"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_norms_of_nothing(shape, order, axis, device):
+    x = np.zeros(shape)
+    if order == "fro" and axis is not None:
+        return
+    try:
+        want = np.linalg.norm(x, order, axis)
+    except ValueError:
+        with pytest.raises(ValueError, match="empty axis"):
+            nd.linalg.norm(put(x, device), order, axis)
+        return
+    check(nd.linalg.norm(put(x, device), order, axis), np.asarray(want))
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+def test_comparisons_with_scalars_of_numpy_on_the_left(dtype, device):
+    x = np.array([0, 1, 2]).astype(dtype)
+    scalar = np.ones(1, dtype)[0]
+    ours = put(x, device)
+    for got, want in (
+        (scalar == ours, scalar == x),
+        (scalar != ours, scalar != x),
+        (scalar < ours, scalar < x),
+        (scalar <= ours, scalar <= x),
+        (scalar > ours, scalar > x),
+        (scalar >= ours, scalar >= x),
+    ):
+        check(got, want)
+    with pytest.raises(TypeError, match="Unsupported type"):
+        np.ones(3, dtype) < ours  # noqa: B015
+
+
+def test_scalars_of_numpy_keep_their_dtype_in_comparisons(device):
+    x = put(np.array([1, 2, 255], "uint8"), device)
+    check(np.int64(-1) < x, np.array([True, True, True]))
+    check(np.float64(1.5) <= x, np.array([False, True, True]))
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0, 3), (0,)])
+def test_views_of_nothing(shape, device):
+    x = put(np.zeros(shape, "complex64"), device)
+    assert x.imag.shape == x.real.shape == shape and x.imag.dtype == "float32"
+    x.imag = 1
+    if len(shape) > 1:
+        for offset in (-1, 0, 1, 2):
+            assert nd.diagonal(x, offset).shape == np.diagonal(np.zeros(shape), offset).shape
+
+
+@pytest.mark.parametrize("name", ["max", "min", "ptp", "argmax"])
+@pytest.mark.parametrize(("shape", "axis"), [((0, 0), 0), ((0, 0), 1), ((3, 0), 1), ((0, 3), 1), ((2, 0, 0), 2)])
+def test_extremes_of_nothing_are_refused_where_numpy_refuses_them(name, shape, axis, device):
+    try:
+        want = getattr(np, name)(np.zeros(shape), axis=axis)
+    except ValueError:
+        with pytest.raises(ValueError, match="empty axis"):
+            getattr(nd, name)(put(np.zeros(shape), device), axis=axis)
+    else:
+        check(getattr(nd, name)(put(np.zeros(shape), device), axis=axis), want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [
+        ((3, 0), (slice(0, 0), [0])),
+        ((0, 3), ([0],)),
+        ((0, 5, 3), ([[0], [0]], [False, True, True, True, True], slice(0, 0))),
+        ((3, 0), ([], [0])),
+        ((3, 0), (slice(None), [])),
+        ((0, 3), (slice(None), [1, 2])),
+    ],
+)
+def test_positions_on_an_axis_of_nothing(shape, key, device):
+    theirs = np.zeros(shape)
+    key = tuple(np.array(k, bool if k and isinstance(k[0], bool) else int) if isinstance(k, list) else k for k in key)
+    ours_key = tuple(put(k, device) if isinstance(k, np.ndarray) else k for k in key)
+    ours = put(theirs, device)
+    try:
+        want = theirs[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            ours[ours_key]
+        with pytest.raises(IndexError):
+            ours[ours_key] = 1
+    else:
+        check(ours[ours_key], want)
+        ours[ours_key] = 1
+
+
+def test_one_element_without_a_dimension(device):
+    x = put(np.array(3, "int64"), device)
+    nd.put(x, [-1, 0], [5, 7])
+    check(x, np.array(7))
+    check(nd.asfortranarray(x), np.asfortranarray(np.array(7)))
+    check(nd.ascontiguousarray(x), np.ascontiguousarray(np.array(7)))
+
+
+def test_ptp_refuses_an_output_of_another_shape(device):
+    with pytest.raises(ValueError, match="shape"):
+        nd.ptp(put(np.zeros((1, 5)), device), axis=-1, out=put(np.zeros((2, 3)), device))

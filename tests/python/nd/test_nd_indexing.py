@@ -1,0 +1,164 @@
+"""x[key] and x[key] = value against NumPy: keys that share memory with the array, masks, shapes of keys and values."""
+
+import numpy as np
+import pytest
+from dlbridge import nd
+from nd_support import check, host, put, rows
+
+# --- keys and values in the memory that is written to ---------------------------------------------------------------
+
+# Statements about x, of which NumPy's result is asked for. Each reads memory that it writes to.
+OVERLAPS = """
+x[x] = [7, 8, 9, 4, 5]
+x[x] = x
+x[x[::-1]] = x
+x[x[1:4]] = x[:3]
+x[x[:4].reshape(2, 2)] = [[10, 20], [30, 40]]
+x[1:][x[1:] % 4] = [5, 6, 7, 8]
+x[::2][x[::2] % 3] = [5, 6, 7]
+x[[4, 3, 2, 1, 0]] = x
+xp.put(x, x, x[::-1])
+xp.put(x, x[::-1], [1, 2, 3, 4, 0], mode='wrap')
+xp.put_along_axis(x, x, x[::-1], 0)
+xp.take(x, x, out=x)
+xp.take(x[::-1], x, out=x)
+xp.take(x, x[1:], out=x[:-1])
+xp.compress(x > 0, x, out=x[1:])
+xp.copyto(x[1:], x[:-1])
+xp.copyto(x, x[::-1], where=x > 1)
+xp.putmask(x, x > 1, x[::-1])
+xp.cumsum(x, out=x)
+xp.cumsum(x[::-1], out=x)
+xp.clip(x[::-1], 1, x, out=x)
+xp.add(x[::-1], x, out=x)
+xp.choose(x % 2, [x[::-1], x]).copy()
+"""
+
+
+@pytest.mark.parametrize("statement", OVERLAPS.strip().splitlines())
+def test_a_key_or_a_value_in_the_memory_that_is_written_to_is_read_before(statement, device):
+    theirs, ours = np.array([1, 2, 4, 0, 3]), nd.array([1, 2, 4, 0, 3], device=device)
+    for xp, x in ((np, theirs), (nd, ours)):
+        exec(statement, {"xp": xp, "x": x})
+    check(ours, theirs)
+
+
+def test_a_mask_that_is_a_view_of_the_array_is_read_before_it_is_written(device):
+    theirs = np.array([1, 0, 1, 1], "u1")
+    ours = put(theirs, device)
+    ours[ours.view("bool")] = 7
+    theirs[theirs.view("bool")] = 7
+    check(ours, theirs)
+    theirs = np.array([1, 0, 1, 1, 0, 0], "u1")
+    ours = put(theirs, device)
+    ours[1:][ours[:-1].view("bool")] = 5
+    theirs[1:][theirs[:-1].view("bool").copy()] = 5
+    check(ours, theirs)
+
+
+def test_values_in_the_array_are_read_before_a_mask_writes_to_it(device):  # NumPy reads some of them after
+    x = nd.array([1, 2, 4, 0, 3], device=device)
+    x[x > 1] = x[:3]
+    assert x.tolist() == [1, 1, 2, 0, 4]
+    x = nd.array([1, 2, 4, 0, 3], device=device)
+    nd.place(x, x > 1, x[:2])
+    assert x.tolist() == [1, 1, 2, 0, 1]
+
+
+def test_columns_of_a_matrix_that_name_its_rows_are_read_before_they_are_written(device):
+    theirs = np.array([[0, 1], [2, 3], [1, 0]])
+    ours = put(theirs, device)
+    for x in (theirs, ours):
+        x[x[:, 0]] = x[::-1]
+    check(ours, theirs)
+
+
+def test_positions_in_the_array_that_is_added_to_are_read_before(device):
+    theirs, ours = np.array([1, 2, 0, 1]), nd.array([1, 2, 0, 1], device=device)
+    np.add.at(theirs, theirs.copy(), 10)
+    nd.add.at(ours, ours, 10)
+    check(ours, theirs)
+
+
+# --- masks and keys without elements ----------------------------------------------------------------------------------
+
+EMPTY_KEYS = """
+a[[[]]]
+a[[[], []]]
+a[[]]
+a[[], 1]
+a[1, []]
+a[:, []]
+a[[[]], [[]]]
+a[np.zeros((0,), bool)]
+a[:, np.zeros((0,), bool)]
+a[np.zeros((0, 4), bool)]
+a[np.zeros((0, 0), bool)]
+a[np.zeros((3, 0), bool)]
+z[np.zeros((0,), bool)]
+z[[]]
+z.T[[1]]
+z.T[np.zeros((0,), bool)]
+z.T[[True, False, True]]
+z[:, [0, 2]]
+v[np.zeros(7, bool)]
+v[[False] * 7]
+v[np.array([], int)]
+"""
+
+
+@pytest.mark.parametrize("expression", rows(EMPTY_KEYS))
+def test_keys_without_elements_select_nothing(expression, device):
+    arrays = {"a": np.arange(12.0).reshape(3, 4), "z": np.zeros((0, 3)), "v": np.arange(7)}
+    want = eval(expression, {"np": np}, arrays)
+    check(eval(expression, {"np": np}, {name: put(x, device) for name, x in arrays.items()}), want)
+
+
+@pytest.mark.parametrize("shape", [(2,), (4,), (3, 3), (0, 5), (1,), (3, 4, 1)])
+def test_a_mask_of_another_extent_that_is_not_0_is_refused(shape, device):
+    x = nd.zeros((3, 4), device=device)
+    with pytest.raises(IndexError):
+        np.zeros((3, 4))[np.zeros(shape, bool)]
+    with pytest.raises(IndexError):
+        x[nd.zeros(shape, bool, device=device)]
+
+
+# --- shapes of what is assigned ---------------------------------------------------------------------------------------
+
+ASSIGNMENTS = """
+x[0] = ones(1, 4)
+x[0] = ones(1, 1, 4)
+x[:, 1] = ones(1, 1, 3)
+x[...] = ones(1, 3, 4)
+x[[0, 2]] = ones(1, 1, 2, 4)
+x[:2] = ones(1, 1, 1, 4)
+x[()] = ones(1, 1, 1)
+xp.copyto(x[0], ones(1, 4))
+"""
+
+
+@pytest.mark.parametrize("statement", ASSIGNMENTS.strip().splitlines())
+def test_leading_extents_of_1_are_dropped_in_assignments(statement, device):
+    theirs = np.arange(12.0).reshape(3, 4)
+    ours = put(theirs, device)
+    exec(statement, {"xp": np, "x": theirs, "ones": lambda *shape: np.ones(shape)})
+    exec(statement, {"xp": nd, "x": ours, "ones": lambda *shape: nd.ones(shape, device=device)})
+    check(ours, theirs)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (2, 1, 4), (1, 3)])
+def test_other_extents_that_do_not_fit_are_refused(shape, device):
+    with pytest.raises(ValueError):
+        nd.zeros((3, 4), device=device)[0] = nd.ones(shape, device=device)
+
+
+def test_an_output_of_fewer_dimensions_than_the_result_is_refused(device):
+    with pytest.raises(ValueError):
+        nd.add(nd.ones((1, 3), device=device), 1, out=nd.zeros((3,), device=device))
+
+
+def test_the_index_array_keeps_its_values_and_the_host_sees_the_write(device):
+    index = nd.array([2, 0, 1], device=device)
+    x = nd.zeros(3, device=device)
+    x[index] = nd.arange(3, device=device)
+    assert host(x).tolist() == [1, 2, 0] and host(index).tolist() == [2, 0, 1]

@@ -1,0 +1,134 @@
+"""The documents: their Python runs, their links and paths lead somewhere, and what they say twice they say alike."""
+
+import ast
+import builtins
+import doctest
+import functools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [path for path in (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md") if path.exists()]
+PAGES += sorted((REPOSITORY / "docs").rglob("*.md"))
+WRITTEN = [path for path in PAGES if "api" not in path.parts]  # the reference is checked as a whole, below
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def name_of(page):
+    return page.relative_to(REPOSITORY).as_posix()
+
+
+@functools.cache
+def python_blocks(page):
+    """(line, kind, source) of the blocks that start ```python; the kind is what follows: "", "gpu" or "fragment"."""
+    text = page.read_text()
+    return [
+        (text[: match.start()].count("\n") + 2, match[1].strip(), match[2])
+        for match in re.finditer(r"^```python\b([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def run(source, names, page, line):
+    if ">>>" not in source:
+        exec(compile("\n" * (line - 1) + source, str(page), "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line - 1)
+    said = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not said, "".join(said)
+
+
+def imports(source):
+    """The modules that an example imports."""
+    lines = re.findall(r"^(?:>>> )?((?:import|from) .*)", source, re.MULTILINE)
+    for node in ast.parse("\n".join(lines)).body:
+        yield from [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+
+
+def run_page(page, kinds):
+    """Runs the blocks of a page one after the other, in one namespace."""
+    names = {"__name__": "__docs__"}
+    for line, kind, source in python_blocks(page):
+        if kind in kinds:
+            for module in imports(source):
+                pytest.importorskip(module, reason=f"{page.name}, line {line}, uses it")
+            run(source, names, page, line)
+    builtins.__dict__.pop("_", None)  # where doctest leaves the last result
+
+
+RUNNABLE = [page for page in WRITTEN if any(kind == "" for _, kind, _ in python_blocks(page))]
+ON_A_GPU = [page for page in WRITTEN if any(kind == "gpu" for _, kind, _ in python_blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_python_of_a_page_runs(page):
+    run_page(page, {""})
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("page", ON_A_GPU, ids=name_of)
+def test_python_of_a_page_runs_on_a_gpu(page):
+    run_page(page, {"", "gpu"})
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_python_that_is_not_run_is_python_all_the_same(page):
+    for line, kind, source in python_blocks(page):
+        assert kind in {"", "gpu", "fragment"}, f"line {line}"
+        if ">>>" not in source:
+            ast.parse(source)
+
+
+def test_an_example_with_a_wrong_result_is_found():
+    with pytest.raises(AssertionError, match="Expected:"):
+        run(">>> 1 + 1\n3\n", {}, REPOSITORY / "README.md", 1)
+    with pytest.raises(ZeroDivisionError):
+        run("1 / 0\n", {}, REPOSITORY / "README.md", 1)
+
+
+def anchors(page):
+    """GitHub's names of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    missing = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            missing.append(link)
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_paths_of_the_tree_exist(page):
+    folders = "bridge|protocols|frameworks|ndarray|python|tests|tools|benchmarks|examples|docs|cmake"
+    paths = re.findall(rf"`((?:{folders})/[\w./-]*)`", page.read_text())
+    built = (".so", "seal.json")
+    assert [path for path in paths if not (REPOSITORY / path).exists() and not path.endswith(built)] == []
+
+
+def test_the_reference_says_what_the_docstrings_say():
+    command = [sys.executable, str(REPOSITORY / "tools" / "write_api.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_oldest_python_is_said_alike():
+    declared = re.search(r'requires-python = ">=([\d.]+)"', (REPOSITORY / "pyproject.toml").read_text())[1]
+    said = {
+        name_of(page): version
+        for page in WRITTEN
+        for version in re.findall(r"Python (\d\.\d+) or newer", page.read_text())
+    }
+    assert said == {"README.md": declared}
