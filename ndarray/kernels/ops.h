@@ -226,28 +226,29 @@ constexpr const OpInfo& info(Op op) noexcept { return kOps[static_cast<std::size
 
 // --- reductions -----------------------------------------------------------------------------------------------------
 
-// X(enumerator, name, dtypes that are read). Sums and products of integers and bool accumulate in 64 bits, of 16-bit
-// floats in float32; max and min propagate NaN; the arg reductions return the first position, NaN first of all.
-#define DLBRIDGE_ND_REDUCE_OPS(X)                 \
-  X(kSum, "sum", kAllSet)                         \
-  X(kProd, "prod", kAllSet)                       \
-  X(kMax, "max", kAllSet)                         \
-  X(kMin, "min", kAllSet)                         \
-  X(kAny, "any", kAllSet)                         \
-  X(kAll, "all", kAllSet)                         \
-  X(kCountNonzero, "count_nonzero", kAllSet)      \
-  X(kMean, "mean", kInexactSet)                   \
-  X(kVar, "var", kInexactSet)                     \
-  X(kStd, "std", kInexactSet)                     \
-  X(kNorm1, "norm1", kInexactSet)                 \
-  X(kNorm2, "norm2", kInexactSet)                 \
-  X(kNormInf, "norm_inf", kInexactSet)            \
-  X(kNormMinusInf, "norm_minus_inf", kInexactSet) \
-  X(kArgmax, "argmax", kAllSet)                   \
-  X(kArgmin, "argmin", kAllSet)
+// X(enumerator, name, dtypes that are read, docstring of nd.ndarray's method or "" where it has none). Sums and
+// products of integers and bool accumulate in 64 bits, of 16-bit floats in float32; max and min propagate NaN; the arg
+// reductions return the first position, NaN first of all.
+#define DLBRIDGE_ND_REDUCE_OPS(X)                                                                 \
+  X(kSum, "sum", kAllSet, "Sum; integers and bool in 64 bits.")                                   \
+  X(kProd, "prod", kAllSet, "Product; integers and bool in 64 bits.")                             \
+  X(kMax, "max", kAllSet, "Maximum; NaN where there is one.")                                     \
+  X(kMin, "min", kAllSet, "Minimum; NaN where there is one.")                                     \
+  X(kAny, "any", kAllSet, "Whether any element is true.")                                         \
+  X(kAll, "all", kAllSet, "Whether all elements are true.")                                       \
+  X(kCountNonzero, "count_nonzero", kAllSet, "")                                                  \
+  X(kMean, "mean", kInexactSet, "Arithmetic mean; integers in float64.")                          \
+  X(kVar, "var", kInexactSet, "Variance, divided by n - correction (ddof).")                      \
+  X(kStd, "std", kInexactSet, "Standard deviation: the root of var().")                           \
+  X(kNorm1, "norm1", kInexactSet, "")                                                             \
+  X(kNorm2, "norm2", kInexactSet, "")                                                             \
+  X(kNormInf, "norm_inf", kInexactSet, "")                                                        \
+  X(kNormMinusInf, "norm_minus_inf", kInexactSet, "")                                             \
+  X(kArgmax, "argmax", kAllSet, "Position of the first maximum, in C order of the reduced axes.") \
+  X(kArgmin, "argmin", kAllSet, "Position of the first minimum, in C order of the reduced axes.")
 
 enum class ReduceOp : std::uint8_t {
-#define DLBRIDGE_ND_ENUMERATOR(id, name, dtypes) id,
+#define DLBRIDGE_ND_ENUMERATOR(id, name, dtypes, doc) id,
   DLBRIDGE_ND_REDUCE_OPS(DLBRIDGE_ND_ENUMERATOR)
 #undef DLBRIDGE_ND_ENUMERATOR
 };
@@ -257,7 +258,7 @@ struct ReduceOpInfo {
   DTypeSet dtypes;
 };
 inline constexpr std::array kReduceOps{
-#define DLBRIDGE_ND_ROW(id, name, dtypes) ReduceOpInfo{name, dtypes},
+#define DLBRIDGE_ND_ROW(id, name, dtypes, doc) ReduceOpInfo{name, dtypes},
     DLBRIDGE_ND_REDUCE_OPS(DLBRIDGE_ND_ROW)
 #undef DLBRIDGE_ND_ROW
 };

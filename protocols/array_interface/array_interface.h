@@ -13,7 +13,8 @@ py::Read read_dict(PyObject* object, py::ReadCall& call, py::TensorObject* self)
 py::Read read_struct(PyObject* object, py::ReadCall& call, py::TensorObject* self);
 
 // --- exporter.cpp: HostTensor.__array_interface__, .__array_struct__ ------------------------------------------------
-PyObject* tensor_array_interface(PyObject* self, void*) noexcept;
-PyObject* tensor_array_struct(PyObject* self, void*) noexcept;
+// New references; null, or they throw, with a Python error set.
+PyObject* tensor_array_interface(PyObject* self);
+PyObject* tensor_array_struct(PyObject* self);
 
 }  // namespace dlbridge::array_interface

@@ -5,7 +5,7 @@
 #include "dlbridge/validate.h"
 #include "protocols/array_interface/array_interface.h"
 #include "protocols/array_interface/array_struct.h"
-#include "protocols/common/errors.h"
+#include "protocols/common/boundary.h"
 #include "protocols/common/interface_dict.h"
 
 namespace dlbridge::array_interface {
@@ -38,41 +38,30 @@ int struct_flags(const Tensor& tensor) {
 
 }  // namespace
 
-PyObject* tensor_array_interface(PyObject* object, void*) noexcept {
-  try {
-    return py::make_interface_dict(py::as_tensor(object)->tensor, "__array_interface__", 3, false);
-  } catch (...) {
-    py::raise_current_exception();
-    return nullptr;
-  }
+PyObject* tensor_array_interface(PyObject* object) {
+  return py::make_interface_dict(py::as_tensor(object)->tensor, "__array_interface__", 3, false);
 }
 
-PyObject* tensor_array_struct(PyObject* object, void*) noexcept {
-  try {
-    const Tensor& tensor = py::as_tensor(object)->tensor;
-    const DTypeInfo& dtype = tensor.dtype();
-    if (dtype.kind == 0) return py::refuse_typeless(tensor, "__array_struct__");
-    auto exported = std::make_unique<StructExport>();
-    for (int i = 0; i < tensor.dl.ndim; ++i) exported->strides[i] = tensor.dl.strides[i] * tensor.itemsize();
-    exported->array = {2,
-                       tensor.dl.ndim,
-                       dtype.kind,
-                       dtype.itemsize,
-                       struct_flags(tensor),
-                       reinterpret_cast<Py_ssize_t*>(tensor.dl.shape),
-                       exported->strides,
-                       tensor.dl.data,
-                       nullptr};
-    exported->owner = object;
-    PyObject* capsule = PyCapsule_New(exported.get(), nullptr, destroy_struct_capsule);
-    if (capsule == nullptr) return nullptr;
-    Py_INCREF(object);
-    exported.release();
-    return capsule;
-  } catch (...) {
-    py::raise_current_exception();
-    return nullptr;
-  }
+PyObject* tensor_array_struct(PyObject* object) {
+  const Tensor& tensor = py::as_tensor(object)->tensor;
+  const DTypeInfo& dtype = tensor.dtype();
+  if (dtype.kind == 0) return py::refuse_typeless(tensor, "__array_struct__");
+  auto exported = std::make_unique<StructExport>();
+  for (int i = 0; i < tensor.dl.ndim; ++i) exported->strides[i] = tensor.dl.strides[i] * tensor.itemsize();
+  exported->array = {2,
+                     tensor.dl.ndim,
+                     dtype.kind,
+                     dtype.itemsize,
+                     struct_flags(tensor),
+                     reinterpret_cast<Py_ssize_t*>(tensor.dl.shape),
+                     exported->strides,
+                     tensor.dl.data,
+                     nullptr};
+  exported->owner = object;
+  PyObject* capsule = py::checked(PyCapsule_New(exported.get(), nullptr, destroy_struct_capsule));
+  Py_INCREF(object);
+  exported.release();
+  return capsule;
 }
 
 }  // namespace dlbridge::array_interface

@@ -3,7 +3,7 @@
 
 #include "dlbridge/layout.h"
 #include "protocols/buffer/buffer.h"
-#include "protocols/common/errors.h"
+#include "protocols/common/boundary.h"
 
 namespace dlbridge::buffer {
 
@@ -53,13 +53,10 @@ Py_ssize_t* byte_strides(const Tensor& tensor, void*& allocation) {
 }  // namespace
 
 int get_buffer(PyObject* object, Py_buffer* view, int flags) noexcept {
-  try {
+  return py::guarded([&] {
     const Tensor& tensor = py::as_tensor(object)->tensor;
     view->obj = nullptr;  // PEP 3118: on failure obj is NULL
-    if (const Status status = check_request(tensor, flags); !status.ok()) {
-      py::raise(kOperation, status.issue());
-      return -1;
-    }
+    py::throw_if_bad(check_request(tensor, flags), kOperation);
     static char nowhere[16];  // an empty buffer still has an address
     view->buf = tensor.dl.data != nullptr ? tensor.dl.data : nowhere;
     view->len = tensor.nbytes();
@@ -74,18 +71,12 @@ int get_buffer(PyObject* object, Py_buffer* view, int flags) noexcept {
     view->strides = nullptr;
     if (has_axes && has(flags, PyBUF_STRIDES)) {
       view->strides = byte_strides(tensor, view->internal);
-      if (view->strides == nullptr) {
-        PyErr_NoMemory();
-        return -1;
-      }
+      if (view->strides == nullptr) throw std::bad_alloc();
     }
     Py_INCREF(object);
     view->obj = object;
     return 0;
-  } catch (...) {
-    py::raise_current_exception();
-    return -1;
-  }
+  });
 }
 
 void release_buffer(PyObject*, Py_buffer* view) noexcept { PyMem_Free(view->internal); }

@@ -1,8 +1,11 @@
-// Dead objects, kept for the next that are made. The GIL guards every list.
+// How objects die: kept for the next that are made, and in long chains.
 #pragma once
+
+#include "protocols/common/python.h"
 
 namespace dlbridge::py {
 
+// Dead objects. The GIL guards every list.
 template <class Object, int kCapacity = 128>
 class Freelist {
  public:
@@ -19,5 +22,14 @@ class Freelist {
   Object* items_[kCapacity];
   int count_ = 0;
 };
+
+// Arrays that were exchanged to and fro form chains (tensor, array, tensor, ...) of any length: CPython's trashcan
+// takes them down without recursion. `dealloc` is the type's own slot, by which the trashcan knows its objects.
+template <void (*dealloc)(PyObject*) noexcept, void (*free)(PyObject*)>
+[[gnu::noinline]] void free_chain(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, dealloc) free(object);
+  Py_TRASHCAN_END
+}
 
 }  // namespace dlbridge::py

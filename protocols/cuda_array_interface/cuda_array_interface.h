@@ -10,6 +10,7 @@ namespace dlbridge::cuda_array_interface {
 py::Read read(PyObject* object, py::ReadCall& call, py::TensorObject* self);
 
 // CudaTensor.__cuda_array_interface__: version 3 with `stream`, or 2 without (the environment switch).
-PyObject* tensor_cuda_array_interface(PyObject* self, void*) noexcept;
+// New reference; throws with a Python error set.
+PyObject* tensor_cuda_array_interface(PyObject* self);
 
 }  // namespace dlbridge::cuda_array_interface

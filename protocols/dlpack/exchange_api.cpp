@@ -3,7 +3,7 @@
 
 #include "dlbridge/device_copy.h"
 #include "dlbridge/dlpack_codec.h"
-#include "protocols/common/errors.h"
+#include "protocols/common/boundary.h"
 #include "protocols/common/streams.h"
 #include "protocols/dlpack/dlpack.h"
 #include "protocols/dlpack/export_block.h"
@@ -62,51 +62,37 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ct
 // The tensor behind `object`, its data ordered before what its framework's current stream does next.
 py::TensorObject* ordered_tensor(void* object) {
   auto* candidate = static_cast<PyObject*>(object);
-  if (!py::is_tensor(candidate)) {
-    py::raise(kOperation, ErrorCode::kWrongType,
-              "the object is " + py::type_name(candidate) + ", not a dlbridge.Tensor");
-    return nullptr;
-  }
+  if (!py::is_tensor(candidate))
+    py::throw_issue(kOperation, ErrorCode::kWrongType,
+                    "the object is " + py::type_name(candidate) + ", not a dlbridge.Tensor");
   py::TensorObject* self = py::as_tensor(candidate);
   const DLDevice device = self->tensor.dl.device;
-  if (!is_cuda(device)) return self;
-  const Status status = cuda::order(cuda::current_stream(device.device_id), self->tensor.ready, device.device_id);
-  if (status.ok()) return self;
-  py::raise(kOperation, status.issue());
-  return nullptr;
+  if (is_cuda(device))
+    py::throw_if_bad(cuda::order(cuda::current_stream(device.device_id), self->tensor.ready, device.device_id),
+                     kOperation);
+  return self;
 }
 
 int managed_from_object(void* object, DLManagedTensorVersioned** out) noexcept {
-  try {
-    py::TensorObject* self = ordered_tensor(object);
-    *out = self == nullptr ? nullptr : share_versioned(self);
+  return py::guarded([&] {
+    *out = nullptr;
+    *out = share_versioned(ordered_tensor(object));
     return *out == nullptr ? -1 : 0;
-  } catch (...) {
-    py::raise_current_exception();
-    return -1;
-  }
+  });
 }
 
 int dltensor_from_object(void* object, DLTensor* out) noexcept {
-  try {
-    const py::TensorObject* self = ordered_tensor(object);
-    if (self == nullptr) return -1;
-    *out = self->tensor.dl;
+  return py::guarded([&] {
+    *out = ordered_tensor(object)->tensor.dl;
     return 0;
-  } catch (...) {
-    py::raise_current_exception();
-    return -1;
-  }
+  });
 }
 
 int object_from_managed(DLManagedTensorVersioned* managed, void** out) noexcept {
-  try {
+  return py::guarded([&] {
     *out = py::settled(tensor_from_managed(managed), kOperation);
     return *out == nullptr ? -1 : 0;
-  } catch (...) {
-    py::raise_current_exception();
-    return -1;
-  }
+  });
 }
 
 int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out) noexcept {
@@ -122,20 +108,18 @@ constexpr DLPackExchangeAPI kTable{
 };
 
 // The consumer's stream is asked for at every call (DLPack 1.3) and made to wait; nothing blocks the host.
-bool order_for_api(const py::TensorObject* self, const DLPackExchangeAPI* api, const char* operation) {
+void order_for_api(const py::TensorObject* self, const DLPackExchangeAPI* api, const char* operation) {
   const DLDevice device = self->tensor.dl.device;
-  if (!is_cuda(device) || self->tensor.ready.is_ready()) return true;
+  if (!is_cuda(device) || self->tensor.ready.is_ready()) return;
   void* stream = nullptr;
   if (api->current_work_stream == nullptr ||
       api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
-    if (PyErr_Occurred() == nullptr)
-      py::raise(operation, ErrorCode::kRefused, "the consumer's exchange API does not say which stream it works on");
-    return false;
+    py::checked(PyErr_Occurred() == nullptr);
+    py::throw_issue(operation, ErrorCode::kRefused,
+                    "the consumer's exchange API does not say which stream it works on");
   }
   const StreamHandle handle = Ordering::on_stream(reinterpret_cast<StreamHandle>(stream)).handle;
-  const Status status = cuda::order(handle, self->tensor.ready, device.device_id);
-  if (!status.ok()) py::raise(operation, status.issue());
-  return status.ok();
+  py::throw_if_bad(cuda::order(handle, self->tensor.ready, device.device_id), operation);
 }
 
 }  // namespace
@@ -148,18 +132,15 @@ PyObject* make_exchange_api_capsule(const DLPackExchangeAPI& table) noexcept {
 
 py::TensorObject* tensor_from_managed(DLManagedTensorVersioned* managed) {
   Tensor tensor;
-  if (const Status status = import_managed(managed, tensor); !status.ok()) {
-    py::raise(kOperation, status.issue());
-    return nullptr;
-  }
+  py::throw_if_bad(import_managed(managed, tensor), kOperation);
   const DLDevice device = tensor.dl.device;
   if (is_cuda(device)) tensor.ready = Ordering::on_stream(cuda::current_stream(device.device_id));
   return py::wrap_tensor(std::move(tensor), py::Protocol::kDLPack, nullptr);
 }
 
 PyObject* give_to_exchange(py::TensorObject* self, const DLPackExchangeAPI* api, const char* operation) noexcept {
-  try {
-    if (!order_for_api(self, api, operation)) return nullptr;
+  return py::guarded([&]() -> PyObject* {
+    order_for_api(self, api, operation);
     DLManagedTensorVersioned* managed = share_versioned(self);
     if (managed == nullptr) return nullptr;
     // Who owns the struct when to_py_object fails is unspecified: PyTorch leaves it to the caller, others consume
@@ -177,10 +158,7 @@ PyObject* give_to_exchange(py::TensorObject* self, const DLPackExchangeAPI* api,
     if (PyErr_Occurred() == nullptr)
       py::raise(operation, ErrorCode::kRefused, "the consumer's exchange API failed and set no error");
     return nullptr;
-  } catch (...) {
-    py::raise_current_exception();
-    return nullptr;
-  }
+  });
 }
 
 }  // namespace dlbridge::dlpack

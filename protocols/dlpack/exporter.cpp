@@ -3,8 +3,8 @@
 #include <string>
 
 #include "dlbridge/dlpack_codec.h"
+#include "protocols/common/boundary.h"
 #include "protocols/common/copying.h"
-#include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "protocols/dlpack/dlpack.h"
 #include "protocols/dlpack/export_block.h"
@@ -95,7 +95,7 @@ struct ExportArguments {
   PyObject* copy = nullptr;
 };
 
-bool store_keyword(ExportArguments& out, PyObject* name, PyObject* value) {
+void store_keyword(ExportArguments& out, PyObject* name, PyObject* value) {
   PyObject** slot = nullptr;
   if (name == py::names.max_version) slot = &out.max_version;
   else if (name == py::names.stream) slot = &out.stream;
@@ -111,32 +111,25 @@ bool store_keyword(ExportArguments& out, PyObject* name, PyObject* value) {
                  {py::names.copy, &out.copy}};
     for (const auto& entry : table)  // a name that was not interned
       if (PyUnicode_Compare(name, entry.name) == 0) slot = entry.slot;
-    if (slot == nullptr) {
-      PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument '%U'", kOperation, name);
-      return false;
-    }
+    if (slot == nullptr)
+      py::throw_error(PyExc_TypeError, "%s got an unexpected keyword argument '%U'", kOperation, name);
   }
   *slot = value == Py_None ? nullptr : value;
-  return true;
 }
 
 // None or a major of 0 asks for the legacy struct; 1 and above for the versioned one, in our own version, which a
 // consumer rechecks (DLPack).
-bool wants_versioned(PyObject* max_version, bool& versioned) {
-  versioned = false;
-  if (max_version == nullptr) return true;
+bool wants_versioned(PyObject* max_version) {
+  if (max_version == nullptr) return false;
   if (PyTuple_Check(max_version) && PyTuple_GET_SIZE(max_version) == 2 &&
       PyLong_Check(PyTuple_GET_ITEM(max_version, 0)) && PyLong_Check(PyTuple_GET_ITEM(max_version, 1))) [[likely]] {
     const long major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
-    if (major == -1 && PyErr_Occurred() != nullptr) return false;
-    versioned = major >= 1;
-    return true;
+    py::checked(major != -1 || PyErr_Occurred() == nullptr);
+    return major >= 1;
   }
-  py::raise(kOperation, ErrorCode::kWrongType,
-            "max_version is " + py::type_name(max_version) +
-                ", not a pair of integers (major, minor). "
-                "Pass for example max_version=(1, 0)");
-  return false;
+  py::throw_issue(kOperation, ErrorCode::kWrongType,
+                  "max_version is " + py::type_name(max_version) +
+                      ", not a pair of integers (major, minor). Pass for example max_version=(1, 0)");
 }
 
 Status check_legacy(const Tensor& tensor) {
@@ -149,39 +142,29 @@ Status check_legacy(const Tensor& tensor) {
   return {};
 }
 
-bool parse_copy(PyObject* copy, bool& must, bool& never) {
+void parse_copy(PyObject* copy, bool& must, bool& never) {
   must = never = false;
-  if (copy == nullptr) return true;
+  if (copy == nullptr) return;
   const int truth = PyObject_IsTrue(copy);
-  if (truth < 0) return false;
+  py::checked(truth);
   (truth != 0 ? must : never) = true;
-  return true;
 }
 
 // The path of every argument but max_version: another device, a copy, a stream.
 PyObject* export_copy(const Tensor& source, DLDevice target, const py::StreamArgument& stream, bool versioned) {
   Tensor copy;
   const StreamHandle handle = stream.kind == py::StreamArgument::Kind::kHandle ? stream.handle : 0;
-  if (const Status status = py::copy_without_gil(source, target, handle, copy); !status.ok()) {
-    py::raise(kOperation, status.issue());
-    return nullptr;
-  }
-  if (is_cuda(target) && !py::order_for_consumer(copy, stream, kOperation)) return nullptr;
+  py::throw_if_bad(py::copy_without_gil(source, target, handle, copy), kOperation);
+  if (is_cuda(target)) py::checked(py::order_for_consumer(copy, stream, kOperation));
   if (versioned) return make_capsule(export_managed(std::move(copy)));
-  if (const Status status = check_legacy(copy); !status.ok()) {
-    py::raise(kOperation, status.issue());
-    return nullptr;
-  }
+  py::throw_if_bad(check_legacy(copy), kOperation);
   return make_capsule(export_legacy(std::move(copy)));
 }
 
 PyObject* export_shared(py::TensorObject* self, bool versioned) {
   if (versioned) [[likely]]
     return make_capsule(share_versioned(self));
-  if (const Status status = check_legacy(self->tensor); !status.ok()) {
-    py::raise(kOperation, status.issue());
-    return nullptr;
-  }
+  py::throw_if_bad(check_legacy(self->tensor), kOperation);
   return make_capsule(share_legacy(self));
 }
 
@@ -190,33 +173,26 @@ PyObject* export_with_arguments(py::TensorObject* self, const ExportArguments& a
   py::StreamArgument stream;
   bool must_copy, never_copy;
   DLDevice target = tensor.dl.device;
-  if (!py::parse_stream(arguments.stream, kOperation, stream) || !parse_copy(arguments.copy, must_copy, never_copy))
-    return nullptr;
+  py::checked(py::parse_stream(arguments.stream, kOperation, stream));
+  parse_copy(arguments.copy, must_copy, never_copy);
   if (Status why; arguments.dl_device != nullptr && !parse_device_pair(arguments.dl_device, "dl_device", target, why)) {
     py::raise_refusal(kOperation, why);
     return nullptr;
   }
   const bool moves = !same_device(exported_dltensor(tensor).device, target) && !same_device(tensor.dl.device, target);
-  if (moves && is_host(target) && stream.kind == py::StreamArgument::Kind::kHandle) {
-    py::raise(kOperation, ErrorCode::kRefused,
-              "dl_device names the host, so stream must be None: the producer synchronises (array API)");
-    return nullptr;
-  }
-  if (moves && never_copy) {
-    py::raise(kOperation, ErrorCode::kCopyRefused,
-              "the tensor is on " + device_name(tensor.dl.device) + " and dl_device asks for " + device_name(target) +
-                  ", which needs a copy that copy=False forbids. Leave copy out, or ask for its own device");
-    return nullptr;
-  }
-  if (moves || (must_copy && arguments.dl_device != nullptr)) {
-    // A capsule that says another device than was asked for would be taken for what it is not.
-    if (const Status status = py::check_copy_target(target); !status.ok()) {
-      py::raise(kOperation, status.issue());
-      return nullptr;
-    }
-  }
+  if (moves && is_host(target) && stream.kind == py::StreamArgument::Kind::kHandle)
+    py::throw_issue(kOperation, ErrorCode::kRefused,
+                    "dl_device names the host, so stream must be None: the producer synchronises (array API)");
+  if (moves && never_copy)
+    py::throw_issue(kOperation, ErrorCode::kCopyRefused,
+                    "the tensor is on " + device_name(tensor.dl.device) + " and dl_device asks for " +
+                        device_name(target) +
+                        ", which needs a copy that copy=False forbids. Leave copy out, or ask for its own device");
+  // A capsule that says another device than was asked for would be taken for what it is not.
+  if (moves || (must_copy && arguments.dl_device != nullptr))
+    py::throw_if_bad(py::check_copy_target(target), kOperation);
   if (moves || must_copy) return export_copy(tensor, target, stream, versioned);
-  if (!py::order_for_consumer(tensor, stream, kOperation)) return nullptr;
+  py::checked(py::order_for_consumer(tensor, stream, kOperation));
   return export_shared(self, versioned);
 }
 
@@ -235,28 +211,21 @@ DLManagedTensorVersioned* share_versioned(py::TensorObject* self) noexcept {
 }
 
 PyObject* tensor_dlpack(PyObject* object, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
-  try {
+  return py::guarded([&]() -> PyObject* {
     py::TensorObject* self = py::as_tensor(object);
-    if (nargs != 0) [[unlikely]] {
-      PyErr_Format(PyExc_TypeError, "%s takes keyword arguments only (array API), got %zd positional", kOperation,
-                   nargs);
-      return nullptr;
-    }
+    if (nargs != 0) [[unlikely]]
+      py::throw_error(PyExc_TypeError, "%s takes keyword arguments only (array API), got %zd positional", kOperation,
+                      nargs);
     ExportArguments arguments;
     const Py_ssize_t count = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
-    for (Py_ssize_t i = 0; i < count; ++i)
-      if (!store_keyword(arguments, PyTuple_GET_ITEM(kwnames, i), args[i])) return nullptr;
-    bool versioned;
-    if (!wants_versioned(arguments.max_version, versioned)) return nullptr;
+    for (Py_ssize_t i = 0; i < count; ++i) store_keyword(arguments, PyTuple_GET_ITEM(kwnames, i), args[i]);
+    const bool versioned = wants_versioned(arguments.max_version);
     const bool plain = arguments.stream == nullptr && arguments.dl_device == nullptr && arguments.copy == nullptr &&
                        is_host(self->tensor.dl.device);
     if (plain) [[likely]]
       return export_shared(self, versioned);
     return export_with_arguments(self, arguments, versioned);
-  } catch (...) {
-    py::raise_current_exception();
-    return nullptr;
-  }
+  });
 }
 
 PyObject* tensor_dlpack_device(PyObject* object) noexcept {

@@ -1,4 +1,4 @@
-// The functions and types of the extension module dlbridge._core.
+// The functions and types of the extension module dlbridge._core. What makes them throws with a Python error set.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace dlbridge::py {
 
 // --- tensor_type.cpp ------------------------------------------------------------------------------------------------
-void init_tensor_types(PyObject* module);  // throws with a Python error set
+void init_tensor_types(PyObject* module);
 
 // --- dtype_device.cpp (pybind11): the values of Tensor.dtype and Tensor.device ---------------------------------------
 void init_dtype_device(PyObject* module);
@@ -35,7 +35,7 @@ PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
 TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream = 0);
 
 // --- c_api.cpp: the table that dlbridge/pybind11.h reads arrays with -------------------------------------------------
-bool init_c_api(PyObject* module);  // false with a Python error set
+void init_c_api(PyObject* module);
 
 // --- diagnosis.cpp (pybind11): for inspect(), the tests and the self-test runner -------------------------------------
 void init_diagnosis(PyObject* module);

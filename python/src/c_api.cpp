@@ -8,25 +8,14 @@
 #include "dlbridge/cuda_order.h"
 #include "dlbridge/dlpack_codec.h"
 #include "frameworks/numpy.h"
-#include "protocols/common/errors.h"
 #include "protocols/common/record_tensor.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
+#include "python/src/kit/tables.h"
 
 namespace dlbridge::py {
 
 namespace {
-
-// Runs a C slot's body: what it throws becomes a Python error and `failure`.
-template <class Result, class Body>
-Result guarded(Result failure, Body body) noexcept {
-  try {
-    return body();
-  } catch (...) {
-    raise_current_exception();
-    return failure;
-  }
-}
 
 void copy_text(const std::string& text, char* out, std::size_t capacity) noexcept {
   if (capacity == 0) return;
@@ -41,7 +30,7 @@ void copy_text(const std::string& text, char* out, std::size_t capacity) noexcep
 constexpr char kUnnamed[] = "";
 
 int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t capacity) noexcept {
-  return guarded(-1, [&] {
+  return guarded([&] {
     if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]] {
       RecordTensor borrowed(*out, dims, capacity);
       if (frameworks::borrow_numpy(object, borrowed)) [[likely]] {
@@ -66,53 +55,38 @@ int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t 
   });
 }
 
-// A borrowed reference to a function of dlbridge._adapt, which is never let go; `kept` remembers it.
-PyObject* adapting_function(PyObject*& kept, const char* name) {
-  if (kept == nullptr) {
-    const Ref module(PyImport_ImportModule("dlbridge._adapt"));
-    kept = module ? PyObject_GetAttrString(module.get(), name) : nullptr;
-  }
-  return kept;
-}
-
 // What can only be read as a copy is copied: numbers of the other byte order, and misaligned ones.
-PyObject* read_or_copy(PyObject* object) {
-  PyObject* tensor = read_any(object, kUnnamed);
-  if (tensor != nullptr || PyCapsule_CheckExact(object) || PyErr_ExceptionMatches(PyExc_BufferError) == 0)
-    return tensor;
+Ref read_or_copy(PyObject* object) {
+  if (Ref tensor(read_any(object, kUnnamed)); tensor) return tensor;
+  checked(!PyCapsule_CheckExact(object) && PyErr_ExceptionMatches(PyExc_BufferError) != 0);
   PyErr_Clear();
-  static PyObject* kept = nullptr;
-  PyObject* function = adapting_function(kept, "copied");
-  return function != nullptr ? PyObject_CallOneArg(function, object) : nullptr;
+  static PythonFunction copied("dlbridge._adapt", "copied");
+  return copied(object);
 }
 
 PyObject* adapt(PyObject* object, const c_api::Wanted* wanted) noexcept {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    static PyObject* kept = nullptr;
-    PyObject* function = adapting_function(kept, "adapt");
-    if (function == nullptr) return nullptr;
-    const Ref tensor(read_or_copy(object));
-    if (!tensor) return nullptr;
+  return guarded([&] {
+    static PythonFunction adapt("dlbridge._adapt", "adapt");
+    const Ref tensor = read_or_copy(object);
     const DTypeInfo* dtype = wanted->dtype.bits != 0 ? find_dtype(wanted->dtype) : nullptr;
     const DeviceTypeInfo* device = wanted->device_type != 0 ? find_device_type(wanted->device_type) : nullptr;
     const std::string dtype_text(dtype != nullptr ? dtype->name : "");
     const std::string device_text(device != nullptr ? device->name : "");
-    return PyObject_CallFunction(function, "OzzC", tensor.get(), dtype != nullptr ? dtype_text.c_str() : nullptr,
+    return PyObject_CallFunction(adapt.get(), "OzzC", tensor.get(), dtype != nullptr ? dtype_text.c_str() : nullptr,
                                  device != nullptr ? device_text.c_str() : nullptr, wanted->order);
   });
 }
 
 // --- results --------------------------------------------------------------------------------------------------------
 
+constexpr char kToPython[] = "dlbridge::Tensor to Python";
+
 PyObject* wrap(DLManagedTensorVersioned* managed, std::uint8_t ready_kind, std::uintptr_t ready_handle) noexcept {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+  return guarded([&] {
     Tensor tensor;
-    if (const Status status = import_managed(managed, tensor); !status.ok()) {
-      raise("dlbridge::Tensor to Python", status.issue());
-      return nullptr;
-    }
+    throw_if_bad(import_managed(managed, tensor), kToPython);
     tensor.ready = Ordering{static_cast<Ordering::Kind>(ready_kind), ready_handle};
-    return settled(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr), "dlbridge::Tensor to Python");
+    return settled(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr), kToPython);
   });
 }
 
@@ -128,15 +102,10 @@ void release(PyObject* object) noexcept { drop_anywhere(object); }
 // --- streams --------------------------------------------------------------------------------------------------------
 
 int parse_stream_argument(PyObject* argument, std::intptr_t* out) noexcept {
-  return guarded(-1, [&] {
+  return guarded([&] {
     StreamArgument stream;
-    if (!parse_stream(argument, "stream", stream, StreamUse::kWork)) return -1;
-    if (stream.kind == StreamArgument::Kind::kHandle) {
-      if (const Status status = check_stream(stream.handle); !status.ok()) {
-        raise("stream", status.issue());
-        return -1;
-      }
-    }
+    checked(parse_stream(argument, "stream", stream, StreamUse::kWork));
+    if (stream.kind == StreamArgument::Kind::kHandle) throw_if_bad(check_stream(stream.handle), "stream");
     *out = stream.kind == StreamArgument::Kind::kNone ? 0 : static_cast<std::intptr_t>(stream.handle);
     return 0;
   });
@@ -179,12 +148,10 @@ constexpr c_api::Table kTable{
 
 }  // namespace
 
-bool init_c_api(PyObject* module) {
+void init_c_api(PyObject* module) {
   // The capsule keeps the name's address; the table is read-only, whatever a capsule's pointer says.
-  PyObject* capsule = PyCapsule_New(const_cast<c_api::Table*>(&kTable), c_api::kCapsuleName, nullptr);
-  const bool added = capsule != nullptr && PyModule_AddObjectRef(module, "_c_api", capsule) == 0;
-  Py_XDECREF(capsule);
-  return added;
+  const Ref capsule = owned(PyCapsule_New(const_cast<c_api::Table*>(&kTable), c_api::kCapsuleName, nullptr));
+  checked(PyModule_AddObjectRef(module, "_c_api", capsule.get()));
 }
 
 }  // namespace dlbridge::py

@@ -38,11 +38,6 @@ constexpr char kToNumpy[] =
     "to_numpy($module, tensor, /)\n--\n\nA NumPy array that shares the memory of a host tensor.";
 constexpr char kLoadNd[] = "load_nd($module, /)\n--\n\nThe native half of dlbridge.nd, a module object.";
 
-PyMethodDef functions[] = {
-    method<kAsdlpack, asdlpack>(), method<kConvert, convert>(),    method<kToExchange, to_exchange>(),
-    method<kToNumpy, to_numpy>(),  method<kLoadNd, nd::load_nd>(), {nullptr, nullptr, 0, nullptr},
-};
-
 // dlbridge keeps its state in the process: a second interpreter would share freelists without the lock of the first.
 bool refuse_subinterpreter() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return false;
@@ -56,8 +51,9 @@ void init(PyObject* module) {
   translate_python_errors();
   checked(init_names() && init_exceptions(module));
   init_tensor_types(module);
-  checked(PyModule_AddFunctions(module, functions));
-  checked(init_c_api(module));
+  add_functions(module, {method<kAsdlpack, asdlpack>(), method<kConvert, convert>(), method<kToExchange, to_exchange>(),
+                         method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
+  init_c_api(module);
   read_switches();
   init_dtype_device(module);
   init_diagnosis(module);

@@ -56,10 +56,6 @@ bool may_cascade(const TensorObject* self) noexcept {
   return references <= 2 || !holds_buffer(self);
 }
 
-// Arrays that were exchanged to and fro form chains (tensor, array, tensor, …) of any length: CPython's trashcan
-// takes them down without recursion.
-void free_chain(PyObject* object);
-
 // What nearly every tensor is when it dies: a plain view of an object that others hold, too.
 bool dies_simply(const TensorObject* self) noexcept {
   return Py_TYPE(self) == tensor_types.host && !self->tracked && self->weakrefs == nullptr && !self->tensor.owner &&
@@ -74,14 +70,8 @@ void tensor_dealloc(PyObject* object) noexcept {
     return recycle_tensor(self);
   }
   if (may_cascade(as_tensor(object))) [[unlikely]]
-    return free_chain(object);
+    return free_chain<tensor_dealloc, free_tensor>(object);
   free_tensor(object);
-}
-
-void free_chain(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, tensor_dealloc) free_tensor(object);
-  Py_TRASHCAN_END
 }
 
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) noexcept {
@@ -138,38 +128,25 @@ PyObject* get_owner(PyObject* self) {
   return Ref::borrow(source != nullptr ? source : Py_None).release();
 }
 
-PyGetSetDef attributes[] = {
-    getter<get_shape>("shape", "tuple of int: the extent of each axis, in elements."),
-    getter<get_strides>("strides", "tuple of int: bytes from one element to the next, for each axis."),
-    getter<get_dtype>("dtype", "dlbridge.DType: equal to its name ('float32') and to NumPy's dtype."),
-    getter<get_numpy_dtype>("__numpy_dtype__", "numpy.dtype: NumPy's (or ml_dtypes') of that name."),
-    getter<get_device>("device", "dlbridge.Device: equal to its name ('cpu', 'cuda:0')."),
-    getter<get_ndim>("ndim", "int: the number of axes."),
-    getter<get_size>("size", "int: the number of elements."),
-    getter<get_itemsize>("itemsize", "int: bytes of one element."),
-    getter<get_nbytes>("nbytes", "int: bytes that the elements take when stored densely."),
-    getter<get_data_ptr>("data_ptr", "int: address of the first element; 0 when size is 0."),
-    getter<get_readonly>("readonly", "bool: True where the producer forbids writing."),
-    getter<get_padded>("padded", "bool: True where each sub-byte element has a byte of its own (DLPack 1.1)."),
-    getter<get_protocol>("protocol",
-                         "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer'."),
-    getter<get_owner>("owner", "The object that was passed in and is kept alive; None for a copy or a capsule."),
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-
-PyGetSetDef host_attributes[] = {
-    {"__array_interface__", array_interface::tensor_array_interface, nullptr,
-     "dict: NumPy's array interface, version 3.", nullptr},
-    {"__array_struct__", array_interface::tensor_array_struct, nullptr,
-     "capsule: NumPy's array interface as a C struct.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-
-PyGetSetDef cuda_attributes[] = {
-    {"__cuda_array_interface__", cuda_array_interface::tensor_cuda_array_interface, nullptr,
-     "dict: CUDA Array Interface, version 3, or 2 with DLBRIDGE_CUDA_ARRAY_INTERFACE_EXPORT_VERSION=2.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
+std::vector<PyGetSetDef> attributes() {
+  return {
+      getter<get_shape>("shape", "tuple of int: the extent of each axis, in elements."),
+      getter<get_strides>("strides", "tuple of int: bytes from one element to the next, for each axis."),
+      getter<get_dtype>("dtype", "dlbridge.DType: equal to its name ('float32') and to NumPy's dtype."),
+      getter<get_numpy_dtype>("__numpy_dtype__", "numpy.dtype: NumPy's (or ml_dtypes') of that name."),
+      getter<get_device>("device", "dlbridge.Device: equal to its name ('cpu', 'cuda:0')."),
+      getter<get_ndim>("ndim", "int: the number of axes."),
+      getter<get_size>("size", "int: the number of elements."),
+      getter<get_itemsize>("itemsize", "int: bytes of one element."),
+      getter<get_nbytes>("nbytes", "int: bytes that the elements take when stored densely."),
+      getter<get_data_ptr>("data_ptr", "int: address of the first element; 0 when size is 0."),
+      getter<get_readonly>("readonly", "bool: True where the producer forbids writing."),
+      getter<get_padded>("padded", "bool: True where each sub-byte element has a byte of its own (DLPack 1.1)."),
+      getter<get_protocol>("protocol",
+                           "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer'."),
+      getter<get_owner>("owner", "The object that was passed in and is kept alive; None for a copy or a capsule."),
+  };
+}
 
 // --- methods --------------------------------------------------------------------------------------------------------
 
@@ -229,12 +206,6 @@ PyObject* tensor_record_stream(PyObject* object, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
-    method<kDlpack, dlpack::tensor_dlpack>(), method<kDlpackDevice, dlpack::tensor_dlpack_device>(),
-    method<kArray, tensor_array>(),           method<kRecordStream, tensor_record_stream>(),
-    method<kReduceEx, tensor_reduce_ex>(),    {nullptr, nullptr, 0, nullptr},
-};
-
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorHead, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
@@ -269,21 +240,30 @@ PyTypeObject* add_tensor_type(PyObject* module, const char* name, std::vector<Py
 }  // namespace
 
 void init_tensor_types(PyObject* module) {
-  tensor_types.base =
-      add_tensor_type(module, "dlbridge.Tensor",
-                      {slot<tensor_repr>(Py_tp_repr), slot(Py_tp_getset, attributes), slot(Py_tp_methods, methods),
-                       slot(Py_tp_members, members), slot<refuse_new>(Py_tp_new), doc_slot(kTensorDoc)},
-                      nullptr);
-  tensor_types.host = add_tensor_type(module, "dlbridge.HostTensor",
-                                      {slot(Py_tp_getset, host_attributes), slot<buffer::get_buffer>(Py_bf_getbuffer),
-                                       slot<buffer::release_buffer>(Py_bf_releasebuffer),
-                                       doc_slot("A Tensor in host memory: also a buffer and an __array_interface__.")},
-                                      tensor_types.base);
-  tensor_types.cuda =
-      add_tensor_type(module, "dlbridge.CudaTensor",
-                      {slot(Py_tp_getset, cuda_attributes),
-                       doc_slot("A Tensor in CUDA device or managed memory: also a __cuda_array_interface__.")},
+  tensor_types.base = add_tensor_type(
+      module, "dlbridge.Tensor",
+      {slot<tensor_repr>(Py_tp_repr), getters_slot(attributes()),
+       methods_slot({method<kDlpack, dlpack::tensor_dlpack>(), method<kDlpackDevice, dlpack::tensor_dlpack_device>(),
+                     method<kArray, tensor_array>(), method<kRecordStream, tensor_record_stream>(),
+                     method<kReduceEx, tensor_reduce_ex>()}),
+       slot(Py_tp_members, members), slot<refuse_new>(Py_tp_new), doc_slot(kTensorDoc)},
+      nullptr);
+  tensor_types.host =
+      add_tensor_type(module, "dlbridge.HostTensor",
+                      {getters_slot({getter<array_interface::tensor_array_interface>(
+                                         "__array_interface__", "dict: NumPy's array interface, version 3."),
+                                     getter<array_interface::tensor_array_struct>(
+                                         "__array_struct__", "capsule: NumPy's array interface as a C struct.")}),
+                       slot<buffer::get_buffer>(Py_bf_getbuffer), slot<buffer::release_buffer>(Py_bf_releasebuffer),
+                       doc_slot("A Tensor in host memory: also a buffer and an __array_interface__.")},
                       tensor_types.base);
+  tensor_types.cuda = add_tensor_type(
+      module, "dlbridge.CudaTensor",
+      {getters_slot({getter<cuda_array_interface::tensor_cuda_array_interface>(
+           "__cuda_array_interface__",
+           "dict: CUDA Array Interface, version 3, or 2 with DLBRIDGE_CUDA_ARRAY_INTERFACE_EXPORT_VERSION=2.")}),
+       doc_slot("A Tensor in CUDA device or managed memory: also a __cuda_array_interface__.")},
+      tensor_types.base);
 }
 
 }  // namespace dlbridge::py

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstring>
-#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "python/src/kit/call.h"
@@ -90,6 +90,19 @@ PyType_Slot slot(int id) {
 }
 inline PyType_Slot slot(int id, void* value) { return {id, value}; }
 inline PyType_Slot doc_slot(const char* text) { return {Py_tp_doc, const_cast<char*>(text)}; }
+
+// A table as CPython takes it: with a row of nothing at its end, and for as long as the process lives.
+template <class Row>
+Row* table(std::vector<Row> rows) {
+  static auto* kept = new std::vector<std::vector<Row>>;
+  rows.push_back({});
+  return kept->emplace_back(std::move(rows)).data();
+}
+inline PyType_Slot methods_slot(std::vector<PyMethodDef> rows) { return slot(Py_tp_methods, table(std::move(rows))); }
+inline PyType_Slot getters_slot(std::vector<PyGetSetDef> rows) { return slot(Py_tp_getset, table(std::move(rows))); }
+inline void add_functions(PyObject* module, std::vector<PyMethodDef> rows) {
+  checked(PyModule_AddFunctions(module, table(std::move(rows))));
+}
 
 // --- types -----------------------------------------------------------------------------------------------------------
 

@@ -72,22 +72,12 @@ void free_array(PyObject* object) {
   Py_DECREF(type);
 }
 
-// Arrays that were exchanged to and fro form chains (array, tensor, array, …) of any length: CPython's trashcan takes
-// them down without recursion.
-void free_chain(PyObject* object);
-
 void array_dealloc(PyObject* object) noexcept {
   const TensorObject* self = as_tensor(object);
   const core::Storage* storage = core::storage_of(self->tensor);
   if (self->source != nullptr || (storage != nullptr && storage->foreign)) [[unlikely]]
-    return free_chain(object);
+    return free_chain<array_dealloc, free_array>(object);
   free_array(object);
-}
-
-void free_chain(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, array_dealloc) free_array(object);
-  Py_TRASHCAN_END
 }
 
 // Holds the tensor that an array was adopted from. Any thread may drop the last view.
@@ -161,14 +151,6 @@ PyObject* get_flags(PyObject* self) {
                        PyBool_FromLong(!t.readonly()), PyBool_FromLong(core::owns_memory(t)));
 }
 
-PyGetSetDef attributes[] = {
-    getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
-    getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
-    getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
-    getter<make_data_attribute>("data", "MemoryPointer: the array's memory; .ptr is the address of the first element."),
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-
 int array_from_managed(DLManagedTensorVersioned* managed, void** out) noexcept {
   return guarded([&] {
     const Ref tensor(as_object(dlpack::tensor_from_managed(managed)));
@@ -210,14 +192,18 @@ constexpr char kArrayDoc[] =
 }  // namespace
 
 void init_array_types(PyObject* module) {
-  static std::vector<PyMethodDef> methods;  // the type keeps their address
-  for (const std::span<const PyMethodDef> part : {array_methods(), reduction_methods()})
-    methods.insert(methods.end(), part.begin(), part.end());
-  methods.push_back({nullptr, nullptr, 0, nullptr});
+  std::vector<PyMethodDef> methods = array_methods();
+  for (const PyMethodDef& reduction : reduction_methods()) methods.push_back(reduction);
   std::vector<PyType_Slot> slots = number_slots();
   for (const PyType_Slot& subscript : subscript_slots()) slots.push_back(subscript);
-  for (const PyType_Slot& own : {slot<new_array>(Py_tp_new), slot(Py_tp_getset, attributes),
-                                 slot(Py_tp_methods, methods.data()), doc_slot(kArrayDoc)})
+  for (const PyType_Slot& own :
+       {slot<new_array>(Py_tp_new),
+        getters_slot({getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
+                      getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
+                      getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
+                      getter<make_data_attribute>(
+                          "data", "MemoryPointer: the array's memory; .ptr is the address of the first element.")}),
+        methods_slot(std::move(methods)), doc_slot(kArrayDoc)})
     slots.push_back(own);
   array_types.base =
       add_array_type(module, "dlbridge.nd.ndarray", std::move(slots), reinterpret_cast<PyObject*>(tensor_types.base));

@@ -152,22 +152,20 @@ PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   return element_to_python(tensor_of(element.get()));
 }
 
-PyMethodDef methods[] = {
-    method<kReshape, reshape>(),
-    method<kTranspose, transpose>(),
-    method<kAstype, astype>(),
-    method<kCopy, copy>(),
-    method<kRavel, flattened<false>>(),
-    method<kFlatten, flattened<true>>(),
-    method<kSqueeze, squeeze>(),
-    method<kSwapaxes, swapaxes>(),
-    method<kView, view>(),
-    method<kFill, fill>(),
-    method<kItem, item>(),
-};
-
 }  // namespace
 
-std::span<const PyMethodDef> array_methods() { return methods; }
+std::vector<PyMethodDef> array_methods() {
+  return {method<kReshape, reshape>(),
+          method<kTranspose, transpose>(),
+          method<kAstype, astype>(),
+          method<kCopy, copy>(),
+          method<kRavel, flattened<false>>(),
+          method<kFlatten, flattened<true>>(),
+          method<kSqueeze, squeeze>(),
+          method<kSwapaxes, swapaxes>(),
+          method<kView, view>(),
+          method<kFill, fill>(),
+          method<kItem, item>()};
+}
 
 }  // namespace dlbridge::py::nd

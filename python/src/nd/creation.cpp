@@ -312,21 +312,14 @@ PyObject* random_fill(PyObject*, const Call& v) {
   return PyLong_FromUnsignedLongLong(used);
 }
 
-PyMethodDef functions[] = {
-    method<kEmpty, empty>(),
-    method<kArray, array<true>, kArrayName>(),
-    method<kAsarray, array<false>, kAsarrayName>(),
-    method<kFromDlpack, from_dlpack, kFromDlpackName>(),
-    method<kToDevice, to_device>(),
-    method<kToNumpy, to_numpy>(),
-    method<kDefaultDevice, get_default_device>(),
-    method<kRangeFill, range_fill>(),
-    method<kRandomFill, random_fill>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
-void init_creation(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_creation(PyObject* module) {
+  add_functions(module, {method<kEmpty, empty>(), method<kArray, array<true>, kArrayName>(),
+                         method<kAsarray, array<false>, kAsarrayName>(),
+                         method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),
+                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>(),
+                         method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>()});
+}
 
 }  // namespace dlbridge::py::nd

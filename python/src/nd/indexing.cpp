@@ -213,12 +213,6 @@ PyObject* searchsorted_flat(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::searchsorted(sorted, values, right, out); });
 }
 
-PyMethodDef functions[] = {
-    method<kTake, take>(),          method<kIndexAdd, index_add>(),
-    method<kNonzero, nonzero>(),    method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
 std::vector<PyType_Slot> subscript_slots() {
@@ -226,6 +220,9 @@ std::vector<PyType_Slot> subscript_slots() {
           slot<length>(Py_sq_length),      slot<item_at>(Py_sq_item),           slot<iterate>(Py_tp_iter)};
 }
 
-void init_indexing(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_indexing(PyObject* module) {
+  add_functions(module, {method<kTake, take>(), method<kIndexAdd, index_add>(), method<kNonzero, nonzero>(),
+                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>()});
+}
 
 }  // namespace dlbridge::py::nd

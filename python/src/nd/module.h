@@ -1,7 +1,6 @@
 // The native half of dlbridge.nd: the parts that its module and its array types are put together from.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "python/src/nd/array.h"
@@ -14,8 +13,8 @@ PyObject* load_nd(PyObject* module);
 // Of nd.ndarray, one a file.
 std::vector<PyType_Slot> number_slots();                                    // operators.cpp
 std::vector<PyType_Slot> subscript_slots();                                 // indexing.cpp
-std::span<const PyMethodDef> array_methods();                               // array_methods.cpp
-std::span<const PyMethodDef> reduction_methods();                           // reductions.cpp
+std::vector<PyMethodDef> array_methods();                                   // array_methods.cpp
+std::vector<PyMethodDef> reduction_methods();                               // reductions.cpp
 PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // creation.cpp
 PyObject* make_data_attribute(PyObject* array);                             // creation.cpp
 

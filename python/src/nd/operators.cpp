@@ -126,11 +126,6 @@ PyObject* matmul(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
-PyMethodDef functions[] = {
-    method<kMatmul, matmul>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
 std::vector<PyType_Slot> number_slots() {
@@ -175,6 +170,6 @@ std::vector<PyType_Slot> number_slots() {
   };
 }
 
-void init_matmul(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_matmul(PyObject* module) { add_functions(module, {method<kMatmul, matmul>()}); }
 
 }  // namespace dlbridge::py::nd

@@ -38,14 +38,10 @@ PyObject* can_cast(PyObject*, const Call& a) {
   return PyBool_FromLong(core::can_cast(from.value_or(core::kDefaultFloat), to.value_or(core::kDefaultFloat), casting));
 }
 
-PyMethodDef functions[] = {
-    method<kResultType, result_type>(),
-    method<kCanCast, can_cast>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
-void init_promotion(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_promotion(PyObject* module) {
+  add_functions(module, {method<kResultType, result_type>(), method<kCanCast, can_cast>()});
+}
 
 }  // namespace dlbridge::py::nd

@@ -49,20 +49,6 @@ PyMethodDef reduction(const char* text) {
   return row;
 }
 
-PyMethodDef methods[] = {
-    reduction<core::ReduceOp::kSum>("Sum; integers and bool in 64 bits."),
-    reduction<core::ReduceOp::kProd>("Product; integers and bool in 64 bits."),
-    reduction<core::ReduceOp::kMax>("Maximum; NaN where there is one."),
-    reduction<core::ReduceOp::kMin>("Minimum; NaN where there is one."),
-    reduction<core::ReduceOp::kAny>("Whether any element is true."),
-    reduction<core::ReduceOp::kAll>("Whether all elements are true."),
-    reduction<core::ReduceOp::kMean>("Arithmetic mean; integers in float64."),
-    reduction<core::ReduceOp::kVar>("Variance, divided by n - correction (ddof)."),
-    reduction<core::ReduceOp::kStd>("Standard deviation: the root of var()."),
-    reduction<core::ReduceOp::kArgmax>("Position of the first maximum, in C order of the reduced axes."),
-    reduction<core::ReduceOp::kArgmin>("Position of the first minimum, in C order of the reduced axes."),
-};
-
 // --- functions -------------------------------------------------------------------------------------------------------
 
 constexpr char kReduce[] =
@@ -117,16 +103,20 @@ PyObject* sort(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
 }
 
-PyMethodDef functions[] = {
-    method<kReduce, reduce>(),         method<kScan, scan>(),
-    method<kSort, sort<core::sort>>(), method<kArgsort, sort<core::argsort>>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
-std::span<const PyMethodDef> reduction_methods() { return methods; }
+std::vector<PyMethodDef> reduction_methods() {
+  std::vector<PyMethodDef> out;
+#define DLBRIDGE_ND_ROW(id, name, dtypes, doc) \
+  if constexpr (sizeof doc > 1) out.push_back(reduction<core::ReduceOp::id>(doc));
+  DLBRIDGE_ND_REDUCE_OPS(DLBRIDGE_ND_ROW)
+#undef DLBRIDGE_ND_ROW
+  return out;
+}
 
-void init_reductions(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_reductions(PyObject* module) {
+  add_functions(module, {method<kReduce, reduce>(), method<kScan, scan>(), method<kSort, sort<core::sort>>(),
+                         method<kArgsort, sort<core::argsort>>()});
+}
 
 }  // namespace dlbridge::py::nd

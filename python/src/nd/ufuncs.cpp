@@ -214,17 +214,6 @@ PyObject* get_doc(PyObject* self) {
   return PyUnicode_FromStringAndSize(doc.data(), static_cast<Py_ssize_t>(doc.size()));
 }
 
-PyGetSetDef ufunc_attributes[] = {
-    getter<get_name>("__name__"),
-    getter<get_name>("__qualname__"),
-    getter<get_doc>("__doc__"),
-    getter<get_nin>("nin", "int: the number of operands."),
-    getter<get_nout>("nout", "int: the number of results, 1."),
-    getter<get_types>("types", "list of str: the dtypes it computes in."),
-    getter<get_fused_types>("_fused_types", "list of str: those that kernels of nd.fuse compute it in."),
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-
 void ufunc_dealloc(PyObject* self) noexcept {
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
@@ -269,7 +258,13 @@ void init_ufuncs(PyObject* module) {
   ufunc_type = add_type(
       module, "dlbridge.nd.ufunc", sizeof(UfuncObject),
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,  // Python adds attributes
-      {slot<PyVectorcall_Call>(Py_tp_call), slot<ufunc_repr>(Py_tp_repr), slot(Py_tp_getset, ufunc_attributes),
+      {slot<PyVectorcall_Call>(Py_tp_call), slot<ufunc_repr>(Py_tp_repr),
+       getters_slot(
+           {getter<get_name>("__name__"), getter<get_name>("__qualname__"), getter<get_doc>("__doc__"),
+            getter<get_nin>("nin", "int: the number of operands."),
+            getter<get_nout>("nout", "int: the number of results, 1."),
+            getter<get_types>("types", "list of str: the dtypes it computes in."),
+            getter<get_fused_types>("_fused_types", "list of str: those that kernels of nd.fuse compute it in.")}),
        slot(Py_tp_members, kVectorcallMembers<UfuncObject>), slot<ufunc_dealloc>(Py_tp_dealloc)});
   for (const Function& function : kFunctions) add_ufunc(module, function);
 }

@@ -61,13 +61,11 @@ PyObject* shares_memory(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
-    method<kAsStrided, as_strided>(),       method<kBroadcastTo, broadcast_to>(), method<kCopyto, copyto>(),
-    method<kSharesMemory, shares_memory>(), {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
-void init_views(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_views(PyObject* module) {
+  add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
+                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>()});
+}
 
 }  // namespace dlbridge::py::nd

@@ -64,14 +64,10 @@ PyObject* layout_key(PyObject*, PyObject* args) {
   return PyBytes_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()));
 }
 
-PyMethodDef key_functions[] = {
-    method<kFusionKey, fusion_key>(),
-    method<kLayoutKey, layout_key>(),
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
-void init_kernel_keys(PyObject* module) { checked(PyModule_AddFunctions(module, key_functions)); }
+void init_kernel_keys(PyObject* module) {
+  add_functions(module, {method<kFusionKey, fusion_key>(), method<kLayoutKey, layout_key>()});
+}
 
 }  // namespace dlbridge::py::nd
