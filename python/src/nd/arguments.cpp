@@ -118,6 +118,8 @@ void learn_scalar(PyObject* object, const core::Scalar& scalar) {
   learned_scalars.entries[learned_scalars.count++] = {type, scalar.dtype};
 }
 
+bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType>& out);
+
 // NumPy's and ml_dtypes' scalars: they have a dtype and item(). Their dtype takes part in promotion.
 [[gnu::cold, gnu::noinline]] Parsed parse_numpy_scalar(PyObject* object, core::Scalar& out) {
   if (is_numpy_array(object)) {
@@ -133,7 +135,7 @@ void learn_scalar(PyObject* object, const core::Scalar& scalar) {
   const Ref dtype(PyObject_GetAttrString(object, "dtype"));
   if (!dtype) return pardon(PyExc_AttributeError) ? Parsed::kNo : Parsed::kError;
   std::optional<DType> parsed;
-  if (!parse_dtype(dtype.get(), "ndarray", parsed)) return pardon(PyExc_TypeError) ? Parsed::kNo : Parsed::kError;
+  if (!read_any_dtype(dtype.get(), "ndarray", parsed)) return pardon(PyExc_TypeError) ? Parsed::kNo : Parsed::kError;
   const Ref item(PyObject_GetAttrString(object, "item"));
   if (!item) return pardon(PyExc_AttributeError) ? Parsed::kNo : Parsed::kError;
   if (!parsed) return Parsed::kNo;
@@ -171,169 +173,147 @@ Parsed parse_operand(PyObject* object, core::Input& out) {
   return parsed;
 }
 
-bool need_operand(PyObject* object, const char* operation, core::Input& out) {
+core::Input need_operand(PyObject* object, const char* operation) {
+  core::Input out;
   const Parsed parsed = parse_operand(object, out);
+  checked(parsed != Parsed::kError);
   if (parsed == Parsed::kNo)
-    PyErr_Format(PyExc_TypeError, "%s: Unsupported type %R; give an nd array or a Python scalar", operation,
-                 Py_TYPE(object));
-  return parsed == Parsed::kYes;
+    throw_error(PyExc_TypeError, "%s: Unsupported type %R; give an nd array or a Python scalar", operation,
+                Py_TYPE(object));
+  return out;
 }
 
-bool need_array(PyObject* object, const char* operation, const Tensor*& out) {
-  if (is_array(object)) [[likely]] {
-    out = &tensor_of(object);
-    return true;
-  }
-  PyErr_Format(PyExc_TypeError, "%s: Unsupported type %R; give an nd array (nd.asarray(x) makes one)", operation,
-               Py_TYPE(object));
-  return false;
+const Tensor& need_array(PyObject* object, const char* operation) {
+  if (is_array(object)) [[likely]]
+    return tensor_of(object);
+  throw_error(PyExc_TypeError, "%s: Unsupported type %R; give an nd array (nd.asarray(x) makes one)", operation,
+              Py_TYPE(object));
 }
 
 namespace {
-std::optional<DType> dtype_by_name(PyObject* name) {
-  Py_ssize_t size;
-  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
-  const DTypeInfo* row = text == nullptr ? nullptr : find_dtype_by_name({text, static_cast<std::size_t>(size)});
+std::optional<DType> supported(const DTypeInfo* row) noexcept {
   return row != nullptr && core::is_supported(row->id) ? std::optional(row->id) : std::nullopt;
 }
 
-bool refuse_dtype(PyObject* object, const char* operation) {
-  PyErr_Format(PyExc_TypeError,
-               "%s: dtype %R is none of nd's: bool, int8 to int64, uint8 to uint64, float16, bfloat16, "
-               "float32, float64, complex64, complex128",
-               operation, object);
-  return false;
+std::optional<DType> dtype_by_name(PyObject* name) {
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  return text == nullptr ? std::nullopt : supported(find_dtype_by_name({text, static_cast<std::size_t>(size)}));
 }
-}  // namespace
 
-bool parse_dtype(PyObject* object, const char* operation, std::optional<DType>& out) {
-  out.reset();
-  if (object == nullptr || object == Py_None) return true;
-  if (DLDataType dl; read_dtype(object, dl)) {
-    const DTypeInfo* row = find_dtype(dl);
-    if (row == nullptr || !core::is_supported(row->id)) return refuse_dtype(object, operation);
-    out = row->id;
-    return true;
-  }
+// False with a Python error set.
+bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType>& out) {
+  DLDataType dl;
   if (PyUnicode_Check(object)) {
     out = dtype_by_name(object);
     if (out) return true;
     if (PyErr_Occurred() != nullptr && !pardon(PyExc_UnicodeError)) return false;
   }
-  if (frameworks::connect_numpy() && frameworks::numpy_array_type != nullptr)
-    if (const DTypeInfo* plain = frameworks::find_plain_dtype(object);
-        plain != nullptr && core::is_supported(plain->id)) {
-      out = plain->id;
-      return true;
-    }
-  PyErr_Clear();
-  const Ref resolved(call_python("dlbridge.nd._dtypes", "resolve", PyTuple_Pack(1, object)));
-  if (!resolved) return false;
-  DLDataType dl;
-  const DTypeInfo* row = read_dtype(resolved.get(), dl) ? find_dtype(dl) : nullptr;
-  if (row == nullptr || !core::is_supported(row->id)) return refuse_dtype(object, operation);
-  out = row->id;
-  return true;
+  Ref resolved = Ref::borrow(object);
+  if (!read_dtype(object, dl)) {
+    if (frameworks::connect_numpy() && frameworks::numpy_array_type != nullptr)
+      if (out = supported(frameworks::find_plain_dtype(object)); out) return true;
+    PyErr_Clear();
+    resolved = Ref(call_python("dlbridge.nd._dtypes", "resolve", PyTuple_Pack(1, object)));
+    if (!resolved) return false;
+  }
+  if (read_dtype(resolved.get(), dl)) out = supported(find_dtype(dl));
+  if (!out)
+    PyErr_Format(PyExc_TypeError,
+                 "%s: nd has no dtype %R; it has bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "
+                 "float64, complex64 and complex128",
+                 operation, object);
+  return out.has_value();
+}
+}  // namespace
+
+std::optional<DType> parse_dtype(PyObject* object, const char* operation) {
+  std::optional<DType> out;
+  if (object != nullptr && object != Py_None) checked(read_any_dtype(object, operation, out));
+  return out;
 }
 
-bool parse_shape_items(PyObject* const* items, Py_ssize_t count, const char* operation, Shape& out) {
+Shape parse_shape(PyObject* const* items, Py_ssize_t count, const char* operation) {
   DimsArgument parsed;
   if (Status why; !parse_dims(items, count, "shape", parsed, why, "Give ints")) {
     raise_refusal(operation, why);
-    return false;
+    throw PythonError();
   }
+  Shape out;
   std::copy_n(parsed.values, count, out.dims);
   out.ndim = static_cast<int>(count);
-  return true;
+  return out;
 }
 
-bool parse_shape(PyObject* object, const char* operation, Shape& out) {
+Shape parse_shape(PyObject* object, const char* operation) {
   const bool plain = PyTuple_Check(object) || PyList_Check(object);
-  if (!plain && PyIndex_Check(object)) return parse_shape_items(&object, 1, operation, out);
-  const Ref tuple(plain ? fixed_items(object) : Ref(PySequence_Tuple(object)));
-  return tuple && parse_shape_items(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), operation, out);
+  if (!plain && PyIndex_Check(object)) return parse_shape(&object, 1, operation);
+  const Ref tuple = plain ? fixed_items(object) : Ref(PySequence_Tuple(object));
+  checked(tuple.get());
+  return parse_shape(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), operation);
 }
 
-bool parse_axis(PyObject* object, int ndim, const char* operation, int& axis) {
+int parse_axis(PyObject* object, int ndim, const char* operation) {
   const Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_IndexError);
-  if (value == -1 && PyErr_Occurred() != nullptr) return false;
+  checked(value != -1 || PyErr_Occurred() == nullptr);
   if (value < -ndim || value >= ndim) {
-    const Ref error(
-        call_python("dlbridge.nd._arguments", "axis_error", Py_BuildValue("(sni)", operation, value, ndim)));
-    if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
-    return false;
+    const Ref error =
+        owned(call_python("dlbridge.nd._arguments", "axis_error", Py_BuildValue("(sni)", operation, value, ndim)));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+    throw PythonError();
   }
-  axis = static_cast<int>(value < 0 ? value + ndim : value);
-  return true;
+  return static_cast<int>(value < 0 ? value + ndim : value);
 }
 
-bool parse_axes(PyObject* object, int ndim, const char* operation, std::uint64_t& mask) {
-  if (object == nullptr || object == Py_None) {
-    mask = ndim == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1;
-    return true;
-  }
-  mask = 0;
-  if (!PyTuple_Check(object) && !PyList_Check(object)) {
-    int axis = 0;
-    if (!parse_axis(object, ndim, operation, axis)) return false;
-    mask = std::uint64_t{1} << axis;
-    return true;
-  }
+std::uint64_t parse_axes(PyObject* object, int ndim, const char* operation) {
+  if (object == nullptr || object == Py_None) return ndim == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return std::uint64_t{1} << parse_axis(object, ndim, operation);
   const Ref axes = fixed_items(object);
-  if (!axes) return false;
+  checked(axes.get());
+  std::uint64_t mask = 0;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(axes.get()); ++k) {
-    int axis = 0;
-    if (!parse_axis(PyTuple_GET_ITEM(axes.get(), k), ndim, operation, axis)) return false;
+    const int axis = parse_axis(PyTuple_GET_ITEM(axes.get(), k), ndim, operation);
     const std::uint64_t one = std::uint64_t{1} << axis;
-    if ((mask & one) != 0) {
-      raise(operation, ErrorCode::kMalformed, "axis " + std::to_string(axis) + " is given twice");
-      return false;
-    }
+    if ((mask & one) != 0)
+      throw_issue(operation, ErrorCode::kMalformed, "axis " + std::to_string(axis) + " is given twice");
     mask |= one;
   }
-  return true;
+  return mask;
 }
 
-bool parse_device(PyObject* object, const char* operation, DLDevice& out) {
-  std::optional<DLDevice> parsed;
-  PyObject* plain = object;
-  const Ref id(object != nullptr && object != Py_None && PyObject_HasAttrString(object, "_dlbridge_device") != 0
+std::optional<DLDevice> parse_device(PyObject* object, const char* operation) {
+  if (object == nullptr || object == Py_None) return std::nullopt;
+  const Ref id(PyObject_HasAttrString(object, "_dlbridge_device") != 0
                    ? PyObject_GetAttrString(object, "_dlbridge_device")  // nd.cuda.Device
                    : nullptr);
-  if (id) plain = id.get();
-  if (!parse_device_argument(plain, operation, parsed)) return false;
-  out = parsed ? *parsed : default_device();
-  const Status status = core::check_device(out);
-  if (!status.ok()) raise(operation, status.issue());
-  return status.ok();
+  std::optional<DLDevice> out;
+  checked(parse_device_argument(id ? id.get() : object, operation, out));
+  if (out) throw_if_bad(core::check_device(*out), operation);
+  return out;
 }
 
-bool parse_order(PyObject* object, const char* operation, char& out) {
-  if (object == nullptr || object == Py_None) return true;
-  for (const char letter : {'C', 'F', 'K', 'A'}) {
-    const char upper[] = {letter, 0}, lower[] = {static_cast<char>(letter - 'A' + 'a'), 0};
-    if (!PyUnicode_Check(object) ||
-        (PyUnicode_CompareWithASCIIString(object, upper) != 0 && PyUnicode_CompareWithASCIIString(object, lower) != 0))
-      continue;
-    out = letter;
-    return true;
+namespace {
+bool is_text(PyObject* object, const char* text) {
+  return PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, text) == 0;
+}
+}  // namespace
+
+char parse_order(PyObject* object, const char* operation, char otherwise) {
+  if (object == nullptr || object == Py_None) return otherwise;
+  for (const char* letter : {"C", "F", "K", "A"}) {
+    const char lower[] = {static_cast<char>(*letter - 'A' + 'a'), 0};
+    if (is_text(object, letter) || is_text(object, lower)) return *letter;
   }
-  PyErr_Format(PyExc_ValueError, "%s: order must be 'C', 'F', 'K' or 'A', got %R", operation, object);
-  return false;
+  throw_error(PyExc_ValueError, "%s: order must be 'C', 'F', 'K' or 'A', got %R", operation, object);
 }
 
-bool parse_casting(PyObject* object, const char* operation, core::Casting& out) {
-  if (object == nullptr) return true;
+core::Casting parse_casting(PyObject* object, const char* operation, core::Casting otherwise) {
+  if (object == nullptr) return otherwise;
   using core::Casting;
-  for (const Casting casting : {Casting::kNo, Casting::kEquiv, Casting::kSafe, Casting::kSameKind, Casting::kUnsafe}) {
-    if (!PyUnicode_Check(object) || PyUnicode_CompareWithASCIIString(object, core::name_of(casting).data()) != 0)
-      continue;
-    out = casting;
-    return true;
-  }
-  PyErr_Format(PyExc_ValueError, "%s: casting must be 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got %R",
-               operation, object);
-  return false;
+  for (const Casting casting : {Casting::kNo, Casting::kEquiv, Casting::kSafe, Casting::kSameKind, Casting::kUnsafe})
+    if (is_text(object, core::name_of(casting).data())) return casting;
+  throw_error(PyExc_ValueError, "%s: casting must be 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got %R", operation,
+              object);
 }
 
 PyObject* element_to_python(const Tensor& t) {

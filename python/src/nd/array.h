@@ -1,5 +1,5 @@
 // nd.ndarray as a Python object: a Tensor whose owner is a counted storage. Making them, and reading arguments.
-// All functions need the GIL. Those that return false have set a Python error; the others throw with one set.
+// All functions need the GIL.
 #pragma once
 
 #include <optional>
@@ -49,12 +49,12 @@ enum class Parsed : std::uint8_t { kYes, kNo, kError };  // kNo: not an operand,
 
 // An array of ours, a Python or a NumPy scalar. numpy.ndarray: TypeError "Unsupported type <class 'numpy.ndarray'>".
 Parsed parse_operand(PyObject* object, core::Input& out);
-// The same; anything else is a TypeError.
-bool need_operand(PyObject* object, const char* operation, core::Input& out);
-bool need_array(PyObject* object, const char* operation, const Tensor*& out);
+// The others throw with a Python error set, which names `operation`.
+core::Input need_operand(PyObject* object, const char* operation);
+const Tensor& need_array(PyObject* object, const char* operation);
 
 // A dtype in any spelling; None gives nullopt.
-bool parse_dtype(PyObject* object, const char* operation, std::optional<DType>& out);
+std::optional<DType> parse_dtype(PyObject* object, const char* operation);
 // An int or a sequence of ints.
 struct Shape {
   std::int64_t dims[kMaxDims];
@@ -62,18 +62,18 @@ struct Shape {
   core::Dims get() const noexcept { return {dims, static_cast<std::size_t>(ndim)}; }
   std::span<std::int64_t> get() noexcept { return {dims, static_cast<std::size_t>(ndim)}; }
 };
-bool parse_shape(PyObject* object, const char* operation, Shape& out);
-bool parse_shape_items(PyObject* const* items, Py_ssize_t count, const char* operation, Shape& out);
-// None: every axis; an int or a tuple. Negative ones count from the end; duplicates and others are refused.
-bool parse_axes(PyObject* object, int ndim, const char* operation, std::uint64_t& mask);
-bool parse_axis(PyObject* object, int ndim, const char* operation, int& axis);
-// None: the default device.
-bool parse_device(PyObject* object, const char* operation, DLDevice& out);
+Shape parse_shape(PyObject* object, const char* operation);
+Shape parse_shape(PyObject* const* items, Py_ssize_t count, const char* operation);
+// A mask. None: every axis; an int or a tuple. Negative ones count from the end; duplicates and others are refused.
+std::uint64_t parse_axes(PyObject* object, int ndim, const char* operation);
+int parse_axis(PyObject* object, int ndim, const char* operation);
+// None gives nullopt.
+std::optional<DLDevice> parse_device(PyObject* object, const char* operation);
 using core::default_device;
-// "C", "F", "K" or "A", in either case.
-bool parse_order(PyObject* object, const char* operation, char& out);
-// "no", "equiv", "safe", "same_kind" or "unsafe"; absent: `out` stays.
-bool parse_casting(PyObject* object, const char* operation, core::Casting& out);
+// "C", "F", "K" or "A", in either case; None and absent give `otherwise`.
+char parse_order(PyObject* object, const char* operation, char otherwise);
+// "no", "equiv", "safe", "same_kind" or "unsafe".
+core::Casting parse_casting(PyObject* object, const char* operation, core::Casting otherwise);
 bool is_numpy_array(PyObject* object);
 
 // Any object of any protocol, a nested sequence or a scalar as an array of ours; shares memory where it can.

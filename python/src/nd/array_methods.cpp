@@ -108,9 +108,7 @@ PyObject* view(PyObject* self, const Call& a) {
 
 constexpr char kFill[] = "fill($self, value, /)\n--\n\nSets every element to a scalar.";
 PyObject* fill(PyObject* self, PyObject* value) {
-  core::Input input;
-  checked(need_operand(value, "fill()", input));
-  throw_if_bad(core::assign(tensor_of(self), input, "fill()"), "fill()");
+  throw_if_bad(core::assign(tensor_of(self), need_operand(value, "fill()"), "fill()"), "fill()");
   Py_RETURN_NONE;
 }
 

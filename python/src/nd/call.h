@@ -16,59 +16,24 @@ class Call : public ::dlbridge::py::Call {
     out.operation_ = operation;
     return out;
   }
-  const Tensor& array(std::size_t i) const {
-    const Tensor* out;
-    checked(need_array(given(i), operation(), out));
-    return *out;
-  }
+  const Tensor& array(std::size_t i) const { return need_array(given(i), operation()); }
   const Tensor* optional_array(std::size_t i) const { return (*this)[i] == nullptr ? nullptr : &array(i); }
-  core::Input operand(std::size_t i) const {
-    core::Input out;
-    checked(need_operand(given(i), operation(), out));
-    return out;
-  }
-  std::optional<DType> dtype(std::size_t i) const {
-    std::optional<DType> out;
-    checked(parse_dtype(given(i), operation(), out));
-    return out;
-  }
-  Shape shape(std::size_t i) const {
-    Shape out;
-    checked(parse_shape(given(i), operation(), out));
-    return out;
-  }
+  core::Input operand(std::size_t i) const { return need_operand(given(i), operation()); }
+  std::optional<DType> dtype(std::size_t i) const { return parse_dtype(given(i), operation()); }
+  Shape shape(std::size_t i) const { return parse_shape(given(i), operation()); }
   // Of a variadic parameter: f(2, 3) and f((2, 3)) are the same, and so is the parameter's name.
   Shape variadic_shape(std::size_t i) const {
-    Shape out;
-    if ((*this)[i] != nullptr) checked(parse_shape(given(i), operation(), out));
-    else if (all_count() == 1 && !PyLong_Check(all()[0])) checked(parse_shape(all()[0], operation(), out));
-    else checked(parse_shape_items(all(), all_count(), operation(), out));
-    return out;
+    if ((*this)[i] != nullptr) return shape(i);
+    if (all_count() == 1 && !PyLong_Check(all()[0])) return parse_shape(all()[0], operation());
+    return parse_shape(all(), all_count(), operation());
   }
-  int axis(std::size_t i, int ndim) const {
-    int out = 0;
-    checked(parse_axis(given(i), ndim, operation(), out));
-    return out;
-  }
-  std::uint64_t axes(std::size_t i, int ndim) const {
-    std::uint64_t out = 0;
-    checked(parse_axes(given(i), ndim, operation(), out));
-    return out;
-  }
-  char order(std::size_t i, char otherwise) const {
-    checked(parse_order(given(i), operation(), otherwise));
-    return otherwise;
-  }
+  int axis(std::size_t i, int ndim) const { return parse_axis(given(i), ndim, operation()); }
+  std::uint64_t axes(std::size_t i, int ndim) const { return parse_axes(given(i), ndim, operation()); }
+  char order(std::size_t i, char otherwise) const { return parse_order(given(i), operation(), otherwise); }
   core::Casting casting(std::size_t i, core::Casting otherwise) const {
-    checked(parse_casting(given(i), operation(), otherwise));
-    return otherwise;
+    return parse_casting(given(i), operation(), otherwise);
   }
-  std::optional<DLDevice> device(std::size_t i) const {
-    if ((*this)[i] == nullptr) return std::nullopt;
-    DLDevice out;
-    checked(parse_device(given(i), operation(), out));
-    return out;
-  }
+  std::optional<DLDevice> device(std::size_t i) const { return parse_device(given(i), operation()); }
 };
 
 // The array that `fill` makes of an empty one, by a Status. New reference.

@@ -46,20 +46,17 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"shape", "dtype", "memptr", "strides", "order", "device", nullptr};
   checked(PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO$O:ndarray", const_cast<char**>(names), &shape_object,
                                       &dtype_object, &memptr, &strides_object, &order_object, &device_object) != 0);
-  Shape shape, strides;
-  std::optional<DType> dtype;
-  char order = 'C';
-  DLDevice device;
-  checked(parse_shape(shape_object, kOperation, shape) && parse_dtype(dtype_object, kOperation, dtype) &&
-          parse_order(order_object, kOperation, order) && parse_device(device_object, kOperation, device) &&
-          (strides_object == Py_None || parse_shape(strides_object, kOperation, strides)));
-  const DType kind = dtype.value_or(core::kDefaultFloat);
-  const core::Order layout = order == 'F' ? core::Order::kF : core::Order::kC;
+  const Shape shape = parse_shape(shape_object, kOperation);
+  const DType kind = parse_dtype(dtype_object, kOperation).value_or(core::kDefaultFloat);
+  const core::Order layout = parse_order(order_object, kOperation, 'C') == 'F' ? core::Order::kF : core::Order::kC;
+  const std::optional<DLDevice> device = parse_device(device_object, kOperation);
+  const Shape strides = strides_object == Py_None ? Shape() : parse_shape(strides_object, kOperation);
   if (memptr == Py_None) {
     if (strides_object != Py_None)
       throw_error(PyExc_ValueError, "ndarray(): strides need memptr: a new array lies densely");
-    return make_result(kOperation,
-                       [&](Tensor& out) { return core::make_array(out, kind, shape.get(), device, layout); });
+    return make_result(kOperation, [&](Tensor& out) {
+      return core::make_array(out, kind, shape.get(), device ? *device : default_device(), layout);
+    });
   }
   core::Storage* storage = nullptr;
   void* pointer = nullptr;
@@ -256,8 +253,8 @@ constexpr char kToDevice[] =
     "to_device($module, x, device, /, *, stream=None)\n--\n\nThe array itself, or a copy on another device.";
 PyObject* to_device(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
-  DLDevice device;
-  checked(parse_device(a.given(1), a.operation(), device));
+  const std::optional<DLDevice> given = a.device(1);
+  const DLDevice device = given ? *given : default_device();
   if (same_device(x.dl.device, device)) return Ref::borrow(a.given(0)).release();
   return make_result(a.operation(), [&](Tensor& out) { return core::copy_to(x, device, out); });
 }
@@ -265,10 +262,9 @@ PyObject* to_device(PyObject*, const Call& a) {
 constexpr char kToNumpy[] = "to_numpy($module, x, /)\n--\n\nA NumPy array; shares the memory of a host array.";
 PyObject* to_numpy(PyObject*, PyObject* object) {
   constexpr char kOperation[] = "asnumpy()";
-  const Tensor* x = nullptr;
-  checked(need_array(object, kOperation, x));
-  if (is_host(x->dl.device)) return frameworks::make_numpy(as_tensor(object), kOperation);
-  const Ref host = owned(make_result(kOperation, [&](Tensor& out) { return core::copy_to(*x, {kDLCPU, 0}, out); }));
+  const Tensor& x = need_array(object, kOperation);
+  if (is_host(x.dl.device)) return frameworks::make_numpy(as_tensor(object), kOperation);
+  const Ref host = owned(make_result(kOperation, [&](Tensor& out) { return core::copy_to(x, {kDLCPU, 0}, out); }));
   return frameworks::make_numpy(as_tensor(host.get()), kOperation);
 }
 

@@ -176,7 +176,7 @@ PyObject* index_add(PyObject*, const Call& a) {
   std::vector<core::IndexItem> items(static_cast<std::size_t>(PyTuple_GET_SIZE(tuple.get())));
   for (std::size_t k = 0; k < items.size(); ++k) {
     items[k].kind = core::IndexItem::Kind::kArray;
-    checked(need_array(PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k)), a.operation(), items[k].array));
+    items[k].array = &need_array(PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k)), a.operation());
   }
   throw_if_bad(core::assign_at(x, items, value, true), a.operation());
   Py_RETURN_NONE;
@@ -184,12 +184,11 @@ PyObject* index_add(PyObject*, const Call& a) {
 
 constexpr char kNonzero[] = "nonzero($module, x, /)\n--\n\nThe coordinates of the elements that are not zero.";
 PyObject* nonzero(PyObject*, PyObject* object) {
-  const Tensor* x = nullptr;
-  checked(need_array(object, "nonzero()", x));
-  if (x->dl.ndim == 0) throw_issue("nonzero()", ErrorCode::kMalformed, "the array has no axes. Use x.reshape(1)");
-  std::vector<Tensor> coordinates(static_cast<std::size_t>(x->dl.ndim));
-  throw_if_bad(core::nonzero(*x, coordinates), "nonzero()");
-  Ref tuple = owned(PyTuple_New(x->dl.ndim));
+  const Tensor& x = need_array(object, "nonzero()");
+  if (x.dl.ndim == 0) throw_issue("nonzero()", ErrorCode::kMalformed, "the array has no axes. Use x.reshape(1)");
+  std::vector<Tensor> coordinates(static_cast<std::size_t>(x.dl.ndim));
+  throw_if_bad(core::nonzero(x, coordinates), "nonzero()");
+  Ref tuple = owned(PyTuple_New(x.dl.ndim));
   for (std::size_t k = 0; k < coordinates.size(); ++k) {
     NewArray out;
     out.tensor() = std::move(coordinates[k]);

@@ -21,10 +21,8 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
       checked(parse_operand(args[k], inputs[k]) == Parsed::kYes);
       continue;
     }
-    std::optional<DType> dtype;
-    checked(parse_dtype(args[k], "result_type()", dtype));
     inputs[k].scalar.strong = true;
-    inputs[k].scalar.dtype = dtype.value_or(core::kDefaultFloat);
+    inputs[k].scalar.dtype = parse_dtype(args[k], "result_type()").value_or(core::kDefaultFloat);
   }
   return make_dtype(to_dl(core::result_type(inputs)));
 }

@@ -98,8 +98,7 @@ PyObject* sort(PyObject*, const Call& a) {
   options.descending = a.flag(2, false);
   options.stable = a.flag(3, true);
   const Ref last = owned(PyLong_FromLong(-1));
-  int axis = -1;
-  checked(parse_axis(a[1] != nullptr ? a[1] : last.get(), x.dl.ndim, a.operation(), axis));
+  const int axis = parse_axis(a[1] != nullptr ? a[1] : last.get(), x.dl.ndim, a.operation());
   return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
 }
 

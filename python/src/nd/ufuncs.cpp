@@ -124,11 +124,10 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyOb
     any_array |= input.array != nullptr;
   }
   if (out != nullptr && PyTuple_Check(out) && PyTuple_GET_SIZE(out) == 1) out = PyTuple_GET_ITEM(out, 0);
-  if (out != nullptr) checked(need_array(out, self->name, options.out));
-  std::optional<DType> dtype;
-  checked(parse_dtype(dtype_object, self->name, dtype));
+  if (out != nullptr) options.out = &need_array(out, self->name);
+  const std::optional<DType> dtype = parse_dtype(dtype_object, self->name);
   if (dtype) options.dtype = &*dtype;
-  checked(parse_casting(casting, self->name, options.casting));
+  options.casting = parse_casting(casting, self->name, options.casting);
   Tensor made;
   if (!any_array) give_array({inputs, static_cast<std::size_t>(operands)}, self->name, made);
   return run(self->op, self->name, {inputs, static_cast<std::size_t>(operands)}, options, out);

@@ -40,40 +40,39 @@ void enter_device(int device) {
   throw_if_bad(core::require_runtime(), "Device");
   CUcontext context = nullptr;
   throw_if_bad(cuda::primary_context(device, context), "Device");
-  throw_if_bad(cuda::check(cuda::functions().ctx_push_current(context), "cuCtxPushCurrent"), "Device");
+  check_call(cuda::functions().ctx_push_current(context), "cuCtxPushCurrent", "Device");
   ++device_blocks;
 }
 
 void leave_device() {
   if (device_blocks > 0) --device_blocks;  // 0: the block was entered on another thread
   CUcontext popped = nullptr;
-  throw_if_bad(cuda::check(cuda::functions().ctx_pop_current(&popped), "cuCtxPopCurrent"), "Device");
+  check_call(cuda::functions().ctx_pop_current(&popped), "cuCtxPopCurrent", "Device");
 }
 
 void use_device(int device) {
   throw_if_bad(core::require_runtime(), "Device.use()");
   CUcontext context = nullptr;
   throw_if_bad(cuda::primary_context(device, context), "Device.use()");
-  throw_if_bad(cuda::check(driver().ctx_set_current(context), "cuCtxSetCurrent"), "Device.use()");
+  check_call(driver().ctx_set_current(context), "cuCtxSetCurrent", "Device.use()");
 }
 
 void synchronize_device(int device) {
   throw_if_bad(core::require_runtime(), "Device.synchronize()");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(device), "Device.synchronize()");
+  const OnDevice here(device, "Device.synchronize()");
   CUresult result;
   {
     const GilRelease released;
     result = driver().ctx_synchronize();
   }
-  throw_if_bad(cuda::check(result, "cuCtxSynchronize"), "Device.synchronize()");
+  check_call(result, "cuCtxSynchronize", "Device.synchronize()");
 }
 
 int attribute(int device, int number) {
   throw_if_bad(cuda::require_driver(), "Device.attributes");
   int value = 0;
-  throw_if_bad(cuda::check(cuda::functions().device_get_attribute(&value, number, device), "cuDeviceGetAttribute"),
-               "Device.attributes");
+  check_call(cuda::functions().device_get_attribute(&value, number, device), "cuDeviceGetAttribute",
+             "Device.attributes");
   return value;
 }
 
@@ -83,10 +82,10 @@ pyb::dict properties(int device) {
   char bus[32] = {};
   std::size_t total = 0;
   core::DeviceUuid uuid{};
-  throw_if_bad(cuda::check(driver().device_get_name(name, sizeof name, device), "cuDeviceGetName"), "Device");
-  throw_if_bad(cuda::check(driver().device_total_mem(&total, device), "cuDeviceTotalMem"), "Device");
-  throw_if_bad(cuda::check(driver().device_get_uuid(&uuid, device), "cuDeviceGetUuid"), "Device");
-  throw_if_bad(cuda::check(driver().device_get_pci_bus_id(bus, sizeof bus, device), "cuDeviceGetPCIBusId"), "Device");
+  check_call(driver().device_get_name(name, sizeof name, device), "cuDeviceGetName", "Device");
+  check_call(driver().device_total_mem(&total, device), "cuDeviceTotalMem", "Device");
+  check_call(driver().device_get_uuid(&uuid, device), "cuDeviceGetUuid", "Device");
+  check_call(driver().device_get_pci_bus_id(bus, sizeof bus, device), "cuDeviceGetPCIBusId", "Device");
   pyb::dict out;
   out["name"] = std::string(name);
   out["total_memory"] = total;
@@ -97,11 +96,10 @@ pyb::dict properties(int device) {
 
 pyb::tuple memory_info(int device) {
   throw_if_bad(core::require_runtime(), "Device.mem_info");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(device), "Device.mem_info");
+  const OnDevice here(device, "Device.mem_info");
   std::size_t free = 0;
   std::size_t total = 0;
-  throw_if_bad(cuda::check(driver().mem_get_info(&free, &total), "cuMemGetInfo"), "Device.mem_info");
+  check_call(driver().mem_get_info(&free, &total), "cuMemGetInfo", "Device.mem_info");
   return pyb::make_tuple(free, total);
 }
 
@@ -110,27 +108,25 @@ bool can_access_peer(int device, int peer) {
   chosen_device("can_access_peer()", peer);
   int can = 0;
   if (device == peer) return true;
-  throw_if_bad(cuda::check(cuda::functions().device_can_access_peer(&can, device, peer), "cuDeviceCanAccessPeer"),
-               "can_access_peer()");
+  check_call(cuda::functions().device_can_access_peer(&can, device, peer), "cuDeviceCanAccessPeer",
+             "can_access_peer()");
   return can != 0;
 }
 
 pyb::tuple priority_range(int device) {
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(device), "Device.stream_priority_range");
+  const OnDevice here(device, "Device.stream_priority_range");
   int least = 0;
   int greatest = 0;
-  throw_if_bad(cuda::check(driver().ctx_get_stream_priority_range(&least, &greatest), "cuCtxGetStreamPriorityRange"),
-               "Device.stream_priority_range");
+  check_call(driver().ctx_get_stream_priority_range(&least, &greatest), "cuCtxGetStreamPriorityRange",
+             "Device.stream_priority_range");
   return pyb::make_tuple(least, greatest);
 }
 
 std::size_t context_limit(int device, int which, std::optional<std::size_t> value) {
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(device), "device limit");
-  if (value) throw_if_bad(cuda::check(driver().ctx_set_limit(which, *value), "cuCtxSetLimit"), "device limit");
+  const OnDevice here(device, "device limit");
+  if (value) check_call(driver().ctx_set_limit(which, *value), "cuCtxSetLimit", "device limit");
   std::size_t now = 0;
-  throw_if_bad(cuda::check(driver().ctx_get_limit(&now, which), "cuCtxGetLimit"), "device limit");
+  check_call(driver().ctx_get_limit(&now, which), "cuCtxGetLimit", "device limit");
   return now;
 }
 
@@ -168,8 +164,8 @@ void init_devices(pyb::module_& m) {
         [](int device, int peer) { throw_if_bad(cuda::ensure_peer(device, peer), "enable_peer_access()"); });
   m.def("stream_priority_range", &priority_range);
   m.def("context_limit", &context_limit, pyb::arg("device"), pyb::arg("which"), pyb::arg("value") = pyb::none());
-  m.def("profiler_start", [] { throw_if_bad(cuda::check(driver().profiler_start(), "cuProfilerStart"), "profiler"); });
-  m.def("profiler_stop", [] { throw_if_bad(cuda::check(driver().profiler_stop(), "cuProfilerStop"), "profiler"); });
+  m.def("profiler_start", [] { check_call(driver().profiler_start(), "cuProfilerStart", "profiler"); });
+  m.def("profiler_stop", [] { check_call(driver().profiler_stop(), "cuProfilerStop", "profiler"); });
 }
 
 void init_runtime(pyb::module_ m) {

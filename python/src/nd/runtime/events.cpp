@@ -19,30 +19,26 @@ EventValue::~EventValue() {
 std::unique_ptr<EventValue> create_event(bool block, bool disable_timing) {
   auto out = std::make_unique<EventValue>();
   out->device = chosen_device("Event()");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(out->device), "Event()");
+  const OnDevice here(out->device, "Event()");
   const unsigned flags = (block ? core::kEventBlockingSync : 0) | (disable_timing ? cuda::kEventDisableTiming : 0);
-  throw_if_bad(cuda::check(cuda::functions().event_create(&out->event, flags), "cuEventCreate"), "Event()");
+  check_call(cuda::functions().event_create(&out->event, flags), "cuEventCreate", "Event()");
   return out;
 }
 
 void record_event(const EventValue& event, StreamHandle stream) {
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(event.device), "Event.record()");
-  throw_if_bad(
-      cuda::check(cuda::functions().event_record(event.event, cuda::detail::as_stream(stream)), "cuEventRecord"),
-      "Event.record()");
+  const OnDevice here(event.device, "Event.record()");
+  check_call(cuda::functions().event_record(event.event, cuda::detail::as_stream(stream)), "cuEventRecord",
+             "Event.record()");
 }
 
 bool is_done(CUresult result, const char* function, const char* operation) {
   if (result == core::kNotReady) return false;
-  throw_if_bad(cuda::check(result, function), operation);
+  check_call(result, function, operation);
   return true;
 }
 
 CUresult on_device_of(const StreamValue& stream, const char* operation, const std::function<CUresult(CUstream)>& call) {
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(stream.device_or_current(operation)), operation);
+  const OnDevice here(stream.device_or_current(operation), operation);
   return call(cuda::detail::as_stream(stream.handle));
 }
 
@@ -57,7 +53,7 @@ float elapsed(const EventValue& start, const EventValue& end) {
   if (result == cuda::kInvalidHandle)
     throw_issue("get_elapsed_time()", ErrorCode::kCuda,
                 "an event has not been recorded, or was made with disable_timing. Record both first");
-  throw_if_bad(cuda::check(result, "cuEventElapsedTime"), "get_elapsed_time()");
+  check_call(result, "cuEventElapsedTime", "get_elapsed_time()");
   return milliseconds;
 }
 
@@ -67,7 +63,7 @@ void synchronize_event(const EventValue& event) {
     const GilRelease released;
     result = cuda::functions().event_synchronize(event.event);
   }
-  throw_if_bad(cuda::check(result, "cuEventSynchronize"), "Event.synchronize()");
+  check_call(result, "cuEventSynchronize", "Event.synchronize()");
 }
 
 struct HostCall {
@@ -113,7 +109,7 @@ void launch_host_function(const StreamValue& stream, const pyb::object& function
     Py_DECREF(function.ptr());
     Py_DECREF(argument.ptr());
   }
-  throw_if_bad(cuda::check(result, "cuLaunchHostFunc"), "Stream.launch_host_func()");
+  check_call(result, "cuLaunchHostFunc", "Stream.launch_host_func()");
   HostCall* queued = call.release();
   if (!capture) return;
   const pyb::capsule held(queued, [](void* data) { delete static_cast<HostCall*>(data); });

@@ -52,8 +52,7 @@ void begin(const StreamValue& stream, const pyb::object& mode) {
   if (stream.handle == kLegacyStream)
     throw_issue("Stream.begin_capture()", ErrorCode::kCuda,
                 "the legacy default stream cannot be captured. Use a Stream()");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(stream.device_or_current("Stream.begin_capture()")), "Stream.begin_capture()");
+  const OnDevice here(stream.device_or_current("Stream.begin_capture()"), "Stream.begin_capture()");
   throw_if_bad(core::begin_capture(stream.handle, capture_mode(mode)), "Stream.begin_capture()");
 }
 
@@ -65,23 +64,19 @@ std::unique_ptr<GraphValue> end(const pyb::object& self) {
   out->origin_stream = self;
   out->capture = core::capture_of(stream.handle).value_or(0);
   if (out->capture != 0) out->alive = take_kept(out->capture);
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(out->device), "Stream.end_capture()");
+  const OnDevice here(out->device, "Stream.end_capture()");
   throw_if_bad(core::end_capture(stream.handle, out->graph), "Stream.end_capture()");
-  throw_if_bad(cuda::check(driver().graph_instantiate(&out->exec, out->graph, 0), "cuGraphInstantiate"),
-               "Stream.end_capture()");
+  check_call(driver().graph_instantiate(&out->exec, out->graph, 0), "cuGraphInstantiate", "Stream.end_capture()");
   return out;
 }
 
 void launch(GraphValue& graph, const pyb::object& stream) {
   const StreamHandle on = stream_argument(stream, graph.device, "Graph.launch()");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(graph.device), "Graph.launch()");
+  const OnDevice here(graph.device, "Graph.launch()");
   // The arrays that it writes say that the origin is their stream: that is kept true for a launch elsewhere.
   if (on != graph.origin)
     throw_if_bad(cuda::order(on, Ordering::on_stream(graph.origin), graph.device), "Graph.launch()");
-  throw_if_bad(cuda::check(driver().graph_launch(graph.exec, cuda::detail::as_stream(on)), "cuGraphLaunch"),
-               "Graph.launch()");
+  check_call(driver().graph_launch(graph.exec, cuda::detail::as_stream(on)), "cuGraphLaunch", "Graph.launch()");
   graph.last = on;
   if (on != graph.origin)
     throw_if_bad(cuda::order(graph.origin, Ordering::on_stream(on), graph.device), "Graph.launch()");
@@ -89,10 +84,8 @@ void launch(GraphValue& graph, const pyb::object& stream) {
 
 void upload(const GraphValue& graph, const pyb::object& stream) {
   const StreamHandle on = stream_argument(stream, graph.device, "Graph.upload()");
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(graph.device), "Graph.upload()");
-  throw_if_bad(cuda::check(driver().graph_upload(graph.exec, cuda::detail::as_stream(on)), "cuGraphUpload"),
-               "Graph.upload()");
+  const OnDevice here(graph.device, "Graph.upload()");
+  check_call(driver().graph_upload(graph.exec, cuda::detail::as_stream(on)), "cuGraphUpload", "Graph.upload()");
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ Storage* allocate(core::MemoryResource* resource, std::size_t bytes, const char*
   const DLDevice device{kDLCUDA, chosen_device(operation)};
   const StreamHandle stream = cuda::current_stream(device.device_id);
   Storage* storage = nullptr;
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(device.device_id), operation);
+  const OnDevice here(device.device_id, operation);
   throw_if_bad(resource != nullptr ? core::allocate_storage(*resource, device, bytes, stream, storage)
                                    : core::allocate_storage(device, bytes, stream, storage),
                operation);
@@ -132,8 +131,7 @@ StreamHandle begin_use(const PointerValue& pointer, std::size_t bytes, const pyb
   throw_if_bad(core::require_runtime(), operation);
   check_room(pointer, bytes, operation);
   const StreamHandle on = stream_argument(stream, pointer.device(), operation);
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(pointer.device()), operation);
+  const OnDevice here(pointer.device(), operation);
   throw_if_bad(core::acquire(*pointer.storage(), on), operation);
   return on;
 }
@@ -143,8 +141,7 @@ StreamHandle begin_use(const PointerValue& pointer, std::size_t bytes, const pyb
 void end_use(const PointerValue& pointer, StreamHandle on, const char* operation) {
   if (pointer.storage()->stream == on) [[likely]]
     return;
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(pointer.device()), operation);
+  const OnDevice here(pointer.device(), operation);
   throw_if_bad(core::acquire(*pointer.storage(), on), operation);
 }
 
@@ -166,8 +163,8 @@ void copy_to_host(const PointerValue& self, const pyb::object& target, std::size
   end_use(self, on, operation);
 }
 
-void copy_from_device(const PointerValue& self, const pyb::object& source, std::size_t bytes,
-                      const pyb::object& stream) {
+void copy_from_device(const PointerValue& self, const pyb::object& source, std::size_t bytes, const pyb::object& stream,
+                      bool /*blocking*/) {
   const char* operation = "MemoryPointer.copy_from_device()";
   const StreamHandle on = begin_use(self, bytes, stream, operation);
   if (!pyb::isinstance<PointerValue>(source)) {
@@ -196,19 +193,17 @@ void copy_from_device(const PointerValue& self, const pyb::object& source, std::
 
 void copy_from(const PointerValue& self, const pyb::object& source, std::size_t bytes, const pyb::object& stream,
                bool blocking) {
-  if (pyb::isinstance<PointerValue>(source)) return copy_from_device(self, source, bytes, stream);
+  if (pyb::isinstance<PointerValue>(source)) return copy_from_device(self, source, bytes, stream, blocking);
   copy_from_host(self, source, bytes, stream, blocking);
 }
 
-void memset_on(const PointerValue& self, int value, std::size_t bytes, const pyb::object& stream) {
+void memset_on(const PointerValue& self, int value, std::size_t bytes, const pyb::object& stream, bool /*blocking*/) {
   const StreamHandle on = begin_use(self, bytes, stream, "MemoryPointer.memset()");
   if (bytes == 0) return;
-  cuda::DeviceGuard guard;
-  throw_if_bad(guard.enter(self.device()), "MemoryPointer.memset()");
-  throw_if_bad(cuda::check(core::driver().memset_d8_async(self.ptr(), static_cast<unsigned char>(value), bytes,
-                                                          cuda::detail::as_stream(on)),
-                           "cuMemsetD8Async"),
-               "MemoryPointer.memset()");
+  const OnDevice here(self.device(), "MemoryPointer.memset()");
+  check_call(
+      core::driver().memset_d8_async(self.ptr(), static_cast<unsigned char>(value), bytes, cuda::detail::as_stream(on)),
+      "cuMemsetD8Async", "MemoryPointer.memset()");
 }
 
 // ---- page-locked memory
@@ -261,76 +256,45 @@ void bind_memory(pyb::module_& m) {
       });
 }
 
+// A method that waits, and its twin `name`_async, which takes a stream and does not wait for the host's memory.
+template <class What>
+void def_twins(pyb::class_<PointerValue>& type, const std::string& name, const char* what,
+               void (*act)(const PointerValue&, What, std::size_t, const pyb::object&, bool), const char* doc = "") {
+  type.def(
+      name.c_str(),
+      [act](const PointerValue& p, What other, std::size_t size) { act(p, other, size, pyb::none(), true); },
+      pyb::arg(what), pyb::arg("size"), doc);
+  type.def((name + "_async").c_str(),
+           [act](const PointerValue& p, What other, std::size_t size, const pyb::object& stream) {
+             act(p, other, size, stream, false);
+           },
+           pyb::arg(what), pyb::arg("size"), pyb::arg("stream") = pyb::none());
+}
+
 void bind_pointer(pyb::module_& m) {
-  pyb::class_<PointerValue>(m, "MemoryPointer", "A place in memory, which it keeps alive.")
-      .def(pyb::init(&point_into), pyb::arg("mem"), pyb::arg("offset") = 0)
+  const auto moved = [](const PointerValue& p, std::ptrdiff_t bytes) { return point_into(p.memory, p.offset + bytes); };
+  const auto moved_back = [](const PointerValue& p, std::ptrdiff_t bytes) {
+    return point_into(p.memory, p.offset - bytes);
+  };
+  pyb::class_<PointerValue> type(m, "MemoryPointer", "A place in memory, which it keeps alive.");
+  type.def(pyb::init(&point_into), pyb::arg("mem"), pyb::arg("offset") = 0)
       .def_readonly("mem", &PointerValue::memory)
       .def_property_readonly("ptr", &PointerValue::ptr, "int: the address.")
       .def_property_readonly("device_id", &PointerValue::device)
       .def_property_readonly("device", [](const PointerValue& p) { return p.memory.attr("device"); })
       .def("__int__", &PointerValue::ptr)
-      .def(
-          "__add__", [](const PointerValue& p, std::ptrdiff_t bytes) { return point_into(p.memory, p.offset + bytes); },
-          pyb::is_operator())
-      .def(
-          "__radd__",
-          [](const PointerValue& p, std::ptrdiff_t bytes) { return point_into(p.memory, p.offset + bytes); },
-          pyb::is_operator())
-      .def(
-          "__sub__", [](const PointerValue& p, std::ptrdiff_t bytes) { return point_into(p.memory, p.offset - bytes); },
-          pyb::is_operator())
-      .def(
-          "copy_from",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size) {
-            copy_from(p, mem, size, pyb::none(), true);
-          },
-          pyb::arg("mem"), pyb::arg("size"), "From a MemoryPointer or a host address.")
-      .def(
-          "copy_from_async",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size, const pyb::object& stream) {
-            copy_from(p, mem, size, stream, false);
-          },
-          pyb::arg("mem"), pyb::arg("size"), pyb::arg("stream") = pyb::none())
-      .def(
-          "copy_from_device",
-          [](const PointerValue& p, const pyb::object& src, std::size_t size) {
-            copy_from_device(p, src, size, pyb::none());
-          },
-          pyb::arg("src"), pyb::arg("size"))
-      .def("copy_from_device_async", &copy_from_device, pyb::arg("src"), pyb::arg("size"),
-           pyb::arg("stream") = pyb::none())
-      .def(
-          "copy_from_host",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size) {
-            copy_from_host(p, mem, size, pyb::none(), true);
-          },
-          pyb::arg("mem"), pyb::arg("size"))
-      .def(
-          "copy_from_host_async",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size, const pyb::object& stream) {
-            copy_from_host(p, mem, size, stream, false);
-          },
-          pyb::arg("mem"), pyb::arg("size"), pyb::arg("stream") = pyb::none())
-      .def(
-          "copy_to_host",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size) {
-            copy_to_host(p, mem, size, pyb::none(), true);
-          },
-          pyb::arg("mem"), pyb::arg("size"))
-      .def(
-          "copy_to_host_async",
-          [](const PointerValue& p, const pyb::object& mem, std::size_t size, const pyb::object& stream) {
-            copy_to_host(p, mem, size, stream, false);
-          },
-          pyb::arg("mem"), pyb::arg("size"), pyb::arg("stream") = pyb::none())
-      .def(
-          "memset", [](const PointerValue& p, int value, std::size_t size) { memset_on(p, value, size, pyb::none()); },
-          pyb::arg("value"), pyb::arg("size"))
-      .def("memset_async", &memset_on, pyb::arg("value"), pyb::arg("size"), pyb::arg("stream") = pyb::none())
+      .def("__add__", moved, pyb::is_operator())
+      .def("__radd__", moved, pyb::is_operator())
+      .def("__sub__", moved_back, pyb::is_operator())
       .def("__repr__", [](const PointerValue& p) {
         return "<MemoryPointer 0x" + pyb::str("{:x}").format(p.ptr()).cast<std::string>() +
                " device=" + std::to_string(p.device()) + " mem=" + pyb::repr(p.memory).cast<std::string>() + ">";
       });
+  def_twins(type, "copy_from", "mem", copy_from, "From a MemoryPointer or a host address.");
+  def_twins(type, "copy_from_device", "src", copy_from_device);
+  def_twins(type, "copy_from_host", "mem", copy_from_host);
+  def_twins(type, "copy_to_host", "mem", copy_to_host);
+  def_twins(type, "memset", "value", memset_on);
 }
 
 }  // namespace

@@ -37,6 +37,19 @@ void init_allocators(pyb::module_& m);
 // The device the thread has selected, or a given one that exists.
 int chosen_device(const char* operation, std::optional<int> device = std::nullopt);
 
+// Makes a device current for its scope; throws where that fails.
+class OnDevice {
+ public:
+  OnDevice(int device, const char* operation) { throw_if_bad(guard_.enter(device), operation); }
+
+ private:
+  cuda::DeviceGuard guard_;
+};
+// Throws where a function of the driver, named `function`, failed.
+inline void check_call(CUresult result, const char* function, const char* operation) {
+  throw_if_bad(cuda::check(result, function), operation);
+}
+
 // A CUDA stream in Python. An own one goes back to the runtime with the object.
 struct StreamValue {
   StreamHandle handle = kLegacyStream;

@@ -95,7 +95,7 @@ void set_limit(const PoolValue& p, const pyb::object& size, const pyb::object& f
     if (!(part >= 0 && part <= 1))
       throw_issue(operation, ErrorCode::kMalformed, "fraction is " + std::to_string(part) + ". Give 0 to 1");
     std::size_t total = 0;
-    throw_if_bad(cuda::check(core::driver().device_total_mem(&total, device), "cuDeviceTotalMem"), operation);
+    check_call(core::driver().device_total_mem(&total, device), "cuDeviceTotalMem", operation);
     bytes = static_cast<std::size_t>(part * static_cast<double>(total));
   }
   p.pool().on(device).set_limit(bytes);

@@ -90,13 +90,11 @@ std::unique_ptr<OwnStream> create(bool null, bool non_blocking, bool ptds, std::
 // The device of a stream that somebody else made, by its context.
 int device_of_stream(StreamHandle stream, const char* operation) {
   CUcontext context = nullptr;
-  throw_if_bad(
-      cuda::check(cuda::functions().stream_get_ctx(cuda::detail::as_stream(stream), &context), "cuStreamGetCtx"),
-      operation);
+  check_call(cuda::functions().stream_get_ctx(cuda::detail::as_stream(stream), &context), "cuStreamGetCtx", operation);
   cuda::DeviceGuard guard;
   throw_if_bad(guard.enter_context(context), operation);
   int device = 0;
-  throw_if_bad(cuda::check(cuda::functions().ctx_get_device(&device), "cuCtxGetDevice"), operation);
+  check_call(cuda::functions().ctx_get_device(&device), "cuCtxGetDevice", operation);
   return device;
 }
 
@@ -122,7 +120,7 @@ void synchronize(const StreamValue& stream) {
     const GilRelease released;
     return cuda::functions().stream_synchronize(handle);
   });
-  throw_if_bad(cuda::check(result, "cuStreamSynchronize"), "Stream.synchronize()");
+  check_call(result, "cuStreamSynchronize", "Stream.synchronize()");
 }
 
 bool stream_is_done(const StreamValue& stream) {
@@ -135,7 +133,7 @@ void wait_event(const StreamValue& stream, const EventValue& event) {
   const CUresult result = on_device_of(stream, "Stream.wait_event()", [&](CUstream handle) {
     return cuda::functions().stream_wait_event(handle, event.event, 0);
   });
-  throw_if_bad(cuda::check(result, "cuStreamWaitEvent"), "Stream.wait_event()");
+  check_call(result, "cuStreamWaitEvent", "Stream.wait_event()");
 }
 
 void wait_stream(const StreamValue& stream, const pyb::object& other) {
@@ -150,8 +148,7 @@ pyb::object record_on(const StreamValue& stream, const pyb::object& event) {
   const int device = stream.device_or_current("Stream.record()");
   pyb::object target = event;
   if (target.is_none()) {
-    cuda::DeviceGuard guard;
-    throw_if_bad(guard.enter(device), "Stream.record()");
+    const OnDevice here(device, "Stream.record()");
     target = pyb::cast(create_event(false, false));
   }
   record_event(target.cast<const EventValue&>(), stream.handle);
@@ -162,7 +159,7 @@ int priority_of(const StreamValue& stream) {
   int priority = 0;
   const CUresult result = on_device_of(
       stream, "Stream.priority", [&](CUstream handle) { return driver().stream_get_priority(handle, &priority); });
-  throw_if_bad(cuda::check(result, "cuStreamGetPriority"), "Stream.priority");
+  check_call(result, "cuStreamGetPriority", "Stream.priority");
   return priority;
 }
 
@@ -170,7 +167,7 @@ bool is_non_blocking(const StreamValue& stream) {
   unsigned flags = 0;
   const CUresult result = on_device_of(stream, "Stream.is_non_blocking",
                                        [&](CUstream handle) { return driver().stream_get_flags(handle, &flags); });
-  throw_if_bad(cuda::check(result, "cuStreamGetFlags"), "Stream.is_non_blocking");
+  check_call(result, "cuStreamGetFlags", "Stream.is_non_blocking");
   return (flags & cuda::kStreamNonBlocking) != 0;
 }
 
