@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "python/src/bridge.h"
+#include "ndarray/core/named_ops.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -13,42 +13,16 @@ namespace dlbridge::py::nd {
 
 namespace {
 
-struct Function {
-  const char* name;
-  core::Op op;
-  bool swapped;  // greater is less with the operands exchanged
-  const char* doc;
-};
-constexpr Function kFunctions[] = {
-#define DLBRIDGE_ND_ROW(id, name, operands, rule, dtypes, family, fusion, doc) {name, core::Op::id, false, doc},
-    DLBRIDGE_ND_OPS(DLBRIDGE_ND_ROW)
-#undef DLBRIDGE_ND_ROW
-#define DLBRIDGE_ND_ROW(name, id, doc) {name, core::Op::id, true, doc},
-        DLBRIDGE_ND_SWAPPED_OPS(DLBRIDGE_ND_ROW)
-#undef DLBRIDGE_ND_ROW
-};
-struct Alias {
-  const char* name;
-  core::Op op;
-};
-constexpr Alias kAliases[] = {
-#define DLBRIDGE_ND_ROW(name, id) {name, core::Op::id},
-    DLBRIDGE_ND_OP_ALIASES(DLBRIDGE_ND_ROW)
-#undef DLBRIDGE_ND_ROW
-};
-
 struct UfuncObject {
   PyObject_HEAD vectorcallfunc vectorcall;
-  core::Op op;
-  bool swapped;
+  const core::NamedOp* function;
   const char* name;
-  const char* doc;
   char operation[32];  // "add()"
 };
 PyTypeObject* ufunc_type;
 
 const UfuncObject* as_ufunc(PyObject* object) noexcept { return reinterpret_cast<const UfuncObject*>(object); }
-int operands_of(const UfuncObject* self) noexcept { return core::info(self->op).operands; }
+int operands_of(const UfuncObject* self) noexcept { return core::info(self->function->op).operands; }
 
 constexpr char kOptions[] = "ufunc(*, out=None, dtype=None, casting='same_kind', where=True)";
 
@@ -117,7 +91,7 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyOb
   core::Input inputs[core::kMaxOperands];
   bool any_array = out != nullptr;
   for (int k = 0; k < operands; ++k) {
-    core::Input& input = inputs[self->swapped ? operands - 1 - k : k];
+    core::Input& input = inputs[self->function->swapped ? operands - 1 - k : k];
     const Parsed parsed = parse_operand(args[k], input);
     if (parsed == Parsed::kNo) return ask_operand(object, args[k], args, nargs, kwnames);
     checked(parsed != Parsed::kError);
@@ -130,7 +104,7 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyOb
   options.casting = parse_casting(casting, self->name, options.casting);
   Tensor made;
   if (!any_array) give_array({inputs, static_cast<std::size_t>(operands)}, self->name, made);
-  return run(self->op, self->name, {inputs, static_cast<std::size_t>(operands)}, options, out);
+  return run(self->function->op, self->name, {inputs, static_cast<std::size_t>(operands)}, options, out);
 }
 
 PyObject* ufunc_repr(PyObject* self) { return PyUnicode_FromFormat("<dlbridge.nd.ufunc '%s'>", as_ufunc(self)->name); }
@@ -148,68 +122,16 @@ PyObject* names_of(core::DTypeSet dtypes) {
   return list.release();
 }
 
-PyObject* get_types(PyObject* self) { return names_of(core::info(as_ufunc(self)->op).dtypes); }
+PyObject* get_types(PyObject* self) { return names_of(core::info(as_ufunc(self)->function->op).dtypes); }
 
 PyObject* get_fused_types(PyObject* self) {
-  const core::OpInfo& row = core::info(as_ufunc(self)->op);
+  const core::OpInfo& row = core::info(as_ufunc(self)->function->op);
   if (row.fusion == core::Fusion::kNotFused) return names_of({});
   return names_of(row.fusion == core::Fusion::kFused ? row.dtypes : row.dtypes & ~core::kComplexSet);
 }
 
-// "bool, integers and floats"; every set of the table is a union of these kinds.
-std::string kinds_of(core::DTypeSet dtypes, const char* last) {
-  constexpr std::pair<core::DTypeSet, const char*> kKinds[] = {{core::kBoolSet, "bool"},
-                                                               {core::kIntSet, "integers"},
-                                                               {core::kFloatSet, "floats"},
-                                                               {core::kComplexSet, "complex numbers"}};
-  std::string out;
-  for (const auto& [set, name] : kKinds) {
-    if ((dtypes & set) == 0) continue;
-    dtypes &= ~set;
-    out += (out.empty() ? "" : dtypes != 0 ? ", " : last) + std::string(name);
-  }
-  return out;
-}
-
-std::string returned_by(const core::OpInfo& row) {
-  constexpr core::DTypeSet kExactSet = core::kBoolSet | core::kIntSet;
-  const std::string operands = row.operands == 1 ? "the dtype of x" : "the dtype that the operands are promoted to";
-  switch (row.rule) {
-    case core::TypeRule::kCompare: return "bool";
-    case core::TypeRule::kReal: return operands + ", of that of the parts for complex numbers";
-    case core::TypeRule::kTrueDivide: return operands + ", of float64 for integers and bool";
-    case core::TypeRule::kFloat:
-      return operands + "; integers and bool count as the smallest of float16, float32 and float64 that holds them";
-    case core::TypeRule::kNumber: return operands;
-    case core::TypeRule::kSame: break;
-  }
-  return operands + ((row.dtypes & kExactSet) == core::kIntSet ? "; bool counts as int8" : "");
-}
-
 PyObject* get_doc(PyObject* self) {
-  const UfuncObject* u = as_ufunc(self);
-  const core::OpInfo& row = core::info(u->op);
-  core::DTypeSet taken = row.dtypes;
-  if ((taken & core::kIntSet) != 0 && row.rule != core::TypeRule::kNumber) taken |= core::kBoolSet;
-  if (row.rule == core::TypeRule::kFloat || row.rule == core::TypeRule::kTrueDivide)
-    taken |= core::kBoolSet | core::kIntSet;
-  const core::DTypeSet refused = core::kAllSet & ~taken;
-  const char* operands[] = {"x: an array or scalar", "x1, x2: arrays or scalars", "x1, x2, x3: arrays or scalars"};
-  std::string doc =
-      std::string(u->doc) + "\n\n" + operands[row.operands - 1] + " of " + kinds_of(taken, " or ") +
-      (row.operands == 1 ? ".\n" : ", whose shapes are broadcast.\n") +
-      "out: an array of the result's shape to write to, and to return. dtype: what to compute in.\n"
-      "casting: which casts of operands and of the result are allowed.\n\n"
-      "Returns an array of " +
-      returned_by(row) + ".\nRaises TypeError for " + (refused == 0 ? "" : kinds_of(refused, " and ") + ", ") +
-      "arrays of other libraries and casts that `casting` forbids.\nRaises ValueError for " +
-      (row.operands == 1 ? "" : "shapes that do not broadcast, operands on devices that cannot reach each other and ") +
-      "an `out` of another shape.";
-  for (const char* names = "\n\nOther names: "; const Alias& alias : kAliases) {
-    if (alias.op != u->op || u->swapped) continue;
-    doc += std::string(names) + alias.name;
-    names = ", ";
-  }
+  const std::string doc = core::docstring_of(*as_ufunc(self)->function);
   return PyUnicode_FromStringAndSize(doc.data(), static_cast<Py_ssize_t>(doc.size()));
 }
 
@@ -219,17 +141,15 @@ void ufunc_dealloc(PyObject* self) noexcept {
   Py_DECREF(type);
 }
 
-void add_ufunc(PyObject* module, const Function& function) {
+void add_ufunc(PyObject* module, const core::NamedOp& function) {
   const Ref owner = owned(reinterpret_cast<PyObject*>(PyObject_New(UfuncObject, ufunc_type)));
   auto* self = reinterpret_cast<UfuncObject*>(owner.get());
   self->vectorcall = Guard<call>::call;
-  self->op = function.op;
-  self->swapped = function.swapped;
+  self->function = &function;
   self->name = function.name;
-  self->doc = function.doc;
   std::snprintf(self->operation, sizeof self->operation, "%s()", function.name);
   checked(PyModule_AddObjectRef(module, function.name, owner.get()));
-  for (const Alias& alias : kAliases)
+  for (const core::OpAlias& alias : core::kOpAliases)
     if (!function.swapped && alias.op == function.op) checked(PyModule_AddObjectRef(module, alias.name, owner.get()));
 }
 
@@ -265,7 +185,7 @@ void init_ufuncs(PyObject* module) {
             getter<get_types>("types", "list of str: the dtypes it computes in."),
             getter<get_fused_types>("_fused_types", "list of str: those that kernels of nd.fuse compute it in.")}),
        slot(Py_tp_members, kVectorcallMembers<UfuncObject>), slot<ufunc_dealloc>(Py_tp_dealloc)});
-  for (const Function& function : kFunctions) add_ufunc(module, function);
+  for (const core::NamedOp& function : core::kNamedOps) add_ufunc(module, function);
 }
 
 }  // namespace dlbridge::py::nd

@@ -91,12 +91,12 @@ class ElementwiseKernel(_native.ElementwiseLauncher):
             after_loop=self.after_loop,
         )
 
-    def _build(self, device: int, variant: tuple[Any, ...]) -> tuple[int, str, int]:
+    def _build(self, device: int, **variant: Any) -> tuple[int, str, int]:
         """Compiles and loads a variant: called by the launcher when it first needs it, with the fields of a Loop.
 
         The module, the kernel's name in it, and how many vectors a thread takes in one tile.
         """
-        source = self.source(codegen.Loop._make(variant))
+        source = self.source(codegen.Loop(**variant))
         capability = _native.launch_limits(device)["compute_capability"]
         compiled = nvrtc.compile_source(source.code, self._label, capability, options=self.options)
         return _native.load_module(device, compiled.image, self._label), source.symbol, source.unroll

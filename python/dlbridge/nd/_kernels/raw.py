@@ -151,10 +151,10 @@ class RawKernel(_HasCode, _native.KernelLauncher):
         declared = read_signature(code.source, name) if check_types and code.source is not None else None
         _native.kernel_configure(
             self,
-            f"RawKernel {name!r}",
-            None if declared is None else [tuple(d) for d in declared],
-            require_contiguous,
-            cooperative,
+            name=f"RawKernel {name!r}",
+            declared=declared,
+            require_contiguous=require_contiguous,
+            cooperative=cooperative,
         )
 
     def _load(self, device: int) -> None:

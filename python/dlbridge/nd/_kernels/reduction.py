@@ -25,7 +25,7 @@ class _Launcher(_native.KernelLauncher):
 
     def __init__(self, owner: ReductionKernel, code: str, symbol: str) -> None:
         self._owner, self._code, self._symbol = owner, code, symbol
-        _native.kernel_configure(self, owner._label, None, False, False)
+        _native.kernel_configure(self, name=owner._label)
 
     def _load(self, device: int) -> None:
         capability = _native.launch_limits(device)["compute_capability"]

@@ -1,23 +1,11 @@
 #include "python/src/nd/kernels/arguments.h"
 
-#include <complex>
-#include <cstring>
 #include <utility>
 
 #include "frameworks/numpy.h"
-#include "ndarray/core/scalar.h"
 #include "python/src/nd/runtime/runtime.h"
 
 namespace dlbridge::py::nd {
-
-// Kernels with more arguments than fit beside the object.
-struct KernelArguments::Heap {
-  explicit Heap(std::size_t n) : pointers(n), values(n), sizes(n), origins(n) {}
-  std::vector<void*> pointers;
-  std::vector<Value> values;
-  std::vector<std::uint32_t> sizes;
-  std::vector<Origin> origins;
-};
 
 namespace {
 
@@ -51,23 +39,15 @@ const KernelParameter* KernelArguments::declared(Py_ssize_t k) const noexcept {
   throw_issue(rules_.name, code, where + " " + what);
 }
 
-template <class T>
-void KernelArguments::store(Py_ssize_t k, T value, Origin origin) noexcept {
-  static_assert(sizeof(T) <= sizeof(Value));
-  std::memcpy(values_[k].bytes, &value, sizeof(T));
-  pointers_[k] = values_[k].bytes;
-  sizes_[k] = sizeof(T);
-  origins_[k] = origin;
-}
-
 void KernelArguments::reserve(Py_ssize_t count) {
-  if (count <= kInline) [[likely]]
-    return;
-  heap_ = std::make_unique<Heap>(static_cast<std::size_t>(count));
-  pointers_ = heap_->pointers.data();
-  values_ = heap_->values.data();
-  sizes_ = heap_->sizes.data();
-  origins_ = heap_->origins.data();
+  count_ = count;
+  if (count > kInline) [[unlikely]] {
+    heap_pointers_.resize(static_cast<std::size_t>(count));
+    heap_values_.resize(static_cast<std::size_t>(count));
+    pointers_ = heap_pointers_.data();
+    values_ = heap_values_.data();
+  }
+  for (Py_ssize_t k = 0; k < count; ++k) pointers_[k] = values_[k].bytes;
 }
 
 void KernelArguments::pack(PyObject* const* arguments, Py_ssize_t count) {
@@ -76,7 +56,6 @@ void KernelArguments::pack(PyObject* const* arguments, Py_ssize_t count) {
                 "takes " + std::to_string(rules_.declared->size()) + " arguments, as its source declares; got " +
                     std::to_string(count));
   reserve(count);
-  count_ = count;
   for (Py_ssize_t k = 0; k < count; ++k) pack_one(arguments[k], k);
 }
 
@@ -132,68 +111,23 @@ void KernelArguments::pack_tensor(const Tensor& tensor, PyObject* held, Py_ssize
            "is a read-only array, and the kernel may write there. Declare the parameter "
            "as a pointer to const, or pass a copy");
   }
-  store(k, tensor.dl.data);
+  values_[k].set(tensor.dl.data);
 }
 
 void KernelArguments::pack_address(std::uintptr_t address, Py_ssize_t k) {
   if (const KernelParameter* p = declared(k); p != nullptr && p->kind != KernelParameter::Kind::kPointer)
     fail(k, ErrorCode::kWrongType, "is an address, and the kernel takes a value there");
-  store(k, address);
-}
-
-void KernelArguments::pack_declared(const core::Scalar& scalar, const KernelParameter& p, Py_ssize_t k) {
-  using core::ScalarKind;
-  const bool integral = scalar.kind <= ScalarKind::kInt;
-  const ScalarKind widest = core::is_complex(p.dtype) ? ScalarKind::kComplex
-                            : core::is_float(p.dtype) ? ScalarKind::kFloat
-                                                      : ScalarKind::kInt;
-  const bool exact = scalar.strong && core::contains(p.allowed, scalar.dtype);
-  // A Python scalar takes the declared type; a NumPy scalar keeps its own, but for integers whose value fits.
-  if (scalar.kind > widest || (scalar.strong && !exact && !integral)) [[unlikely]] {
-    constexpr const char* kKinds[] = {"bool", "int", "float", "complex"};
-    const std::string got =
-        scalar.strong ? "numpy." + dtype_text(scalar.dtype) : kKinds[static_cast<std::size_t>(scalar.kind)];
-    fail(k, ErrorCode::kWrongType,
-         "is a " + got + "; the source declares " + dtype_text(p.dtype) +
-             ". Convert it first, or make the kernel with check_types=False");
-  }
-  if (integral && !exact && !core::fits(scalar, p.dtype)) [[unlikely]]
-    fail(k, ErrorCode::kOverflow,
-         "is an integer out of the range of " + dtype_text(p.dtype) +
-             ", which the source declares. Declare a wider type");
-  core::ScalarValue value;
-  core::Scalar exactly = scalar;
-  exactly.strong = true;  // the range has been checked
-  throw_if_bad(core::write_scalar(exactly, p.dtype, value), rules_.name);
-  store(k, value);
-  sizes_[k] = info(p.dtype).itemsize;
+  values_[k].set(address);
 }
 
 void KernelArguments::pack_scalar(const core::Scalar& scalar, Py_ssize_t k) {
-  using core::ScalarKind;
-  if (const KernelParameter* p = declared(k); p != nullptr) {
-    if (p->kind == KernelParameter::Kind::kScalar) [[likely]]
-      return pack_declared(scalar, *p, k);
-    if (scalar.kind == ScalarKind::kInt && !scalar.strong && !scalar.huge)
-      return pack_address(static_cast<std::uintptr_t>(scalar.i), k);
-    fail(k, ErrorCode::kWrongType, "is a scalar, and the kernel takes a pointer there. Pass an array");
-  }
-  if (scalar.strong) {
-    core::ScalarValue value;
-    throw_if_bad(core::write_scalar(scalar, scalar.dtype, value), rules_.name);
-    store(k, value);
-    sizes_[k] = info(scalar.dtype).itemsize;
-    return;
-  }
-  switch (scalar.kind) {
-    case ScalarKind::kBool:
-    case ScalarKind::kInt:
-      if (scalar.huge) fail(k, ErrorCode::kOverflow, "is an integer past 64 bits");
-      store(k, scalar.i, scalar.above_int64 ? Origin::kFixed : Origin::kInt);
-      break;
-    case ScalarKind::kFloat: store(k, scalar.re, Origin::kFloat); break;
-    case ScalarKind::kComplex: store(k, std::complex<double>(scalar.re, scalar.im), Origin::kComplex); break;
-  }
+  const KernelParameter* p = declared(k);
+  if (p == nullptr) return require(k, core::value_of(scalar, values_[k]));
+  if (p->kind == KernelParameter::Kind::kScalar) [[likely]]
+    return require(k, core::value_as(scalar, p->dtype, p->allowed, values_[k]));
+  if (scalar.kind == core::ScalarKind::kInt && !scalar.strong && !scalar.huge)
+    return pack_address(static_cast<std::uintptr_t>(scalar.i), k);
+  fail(k, ErrorCode::kWrongType, "is a scalar, and the kernel takes a pointer there. Pass an array");
 }
 
 // ctypes structures and NumPy records: their bytes, by value.
@@ -209,8 +143,8 @@ bool KernelArguments::pack_structure(PyObject* argument, Py_ssize_t k) {
   checked(PyObject_GetBuffer(argument, &view, PyBUF_SIMPLE));
   structures_.push_back(view);
   pointers_[k] = view.buf;
-  sizes_[k] = static_cast<std::uint32_t>(view.len);
-  origins_[k] = Origin::kFixed;
+  values_[k].size = static_cast<std::uint32_t>(view.len);
+  values_[k].origin = core::KernelValue::Origin::kFixed;
   return true;
 }
 
@@ -232,33 +166,6 @@ void KernelArguments::pack_foreign(PyObject* argument, Py_ssize_t k) {
   pack_address(reinterpret_cast<std::uintptr_t>(pointer), k);
 }
 
-// A Python scalar has no width, and the source did not tell one: the kernel's own parameter does.
-void KernelArguments::narrow(Py_ssize_t k, std::uint32_t bytes) {
-  Value& value = values_[k];
-  if (origins_[k] == Origin::kInt && bytes < 8) {
-    std::int64_t number;
-    std::memcpy(&number, value.bytes, 8);
-    const std::int64_t limit = std::int64_t{1} << (8 * bytes);
-    if (number >= limit || number < -limit / 2)
-      fail(k, ErrorCode::kOverflow,
-           "is an integer that does not fit the " + std::to_string(bytes) + " bytes of the kernel's parameter");
-    return;  // little-endian: the low bytes come first
-  }
-  if (origins_[k] == Origin::kFloat && bytes == 4) {
-    double number;
-    std::memcpy(&number, value.bytes, 8);
-    return store(k, static_cast<float>(number));
-  }
-  if (origins_[k] == Origin::kComplex && bytes == 8) {
-    std::complex<double> number;
-    std::memcpy(&number, value.bytes, 16);
-    return store(k, std::complex<float>(number));
-  }
-  fail(k, ErrorCode::kWrongType,
-       "has " + std::to_string(sizes_[k]) + " bytes, and the kernel's parameter has " + std::to_string(bytes) +
-           ". Give a NumPy scalar of the type that the kernel declares");
-}
-
 void KernelArguments::fit(const core::Function& function) {
   if (!function.parameters_known) return;
   if (static_cast<std::size_t>(count_) != function.parameter_bytes.size()) [[unlikely]]
@@ -267,7 +174,7 @@ void KernelArguments::fit(const core::Function& function) {
         "takes " + std::to_string(function.parameter_bytes.size()) + " arguments; got " + std::to_string(count_));
   for (Py_ssize_t k = 0; k < count_; ++k) {
     const std::uint32_t bytes = function.parameter_bytes[static_cast<std::size_t>(k)];
-    if (sizes_[k] != bytes) narrow(k, bytes);
+    if (values_[k].size != bytes) require(k, core::narrow(values_[k], bytes));
   }
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "dlbridge/errors.h"
+#include "ndarray/core/kernel_value.h"
 #include "ndarray/kernels/ops.h"
 #include "ndarray/runtime/module.h"
 #include "python/src/nd/kernels/launch.h"
@@ -48,43 +48,35 @@ class KernelArguments {
   int device() const noexcept { return device_; }  // of the arrays; -1: there are none
 
  private:
-  enum class Origin : std::uint8_t { kFixed, kInt, kFloat, kComplex };  // the last three: a Python scalar, undeclared
   static constexpr int kInline = 24;
-  struct alignas(16) Value {
-    unsigned char bytes[16];
-  };
 
   void reserve(Py_ssize_t count);
   void pack_one(PyObject* argument, Py_ssize_t k);
   void pack_tensor(const Tensor& tensor, PyObject* held, Py_ssize_t k);
   void pack_scalar(const core::Scalar& scalar, Py_ssize_t k);
-  void pack_declared(const core::Scalar& scalar, const KernelParameter& declared, Py_ssize_t k);
   void pack_foreign(PyObject* argument, Py_ssize_t k);
   bool pack_structure(PyObject* argument, Py_ssize_t k);  // false: it is none
   void pack_address(std::uintptr_t address, Py_ssize_t k);
-  void narrow(Py_ssize_t k, std::uint32_t bytes);
   const KernelParameter* declared(Py_ssize_t k) const noexcept;
   // Of "argument 2 (const float* x)".
   [[noreturn]] void fail(Py_ssize_t k, ErrorCode code, const std::string& what) const;
-  template <class T>
-  void store(Py_ssize_t k, T value, Origin origin = Origin::kFixed) noexcept;
+  void require(Py_ssize_t k, const Status& status) const {
+    if (!status.ok()) [[unlikely]]
+      fail(k, status.code(), status.message());
+  }
 
   KernelRules rules_;
   Py_ssize_t count_ = 0;
   int device_ = -1;
   void** pointers_ = inline_pointers_;
-  Value* values_ = inline_values_;
-  std::uint32_t* sizes_ = inline_sizes_;
-  Origin* origins_ = inline_origins_;
+  core::KernelValue* values_ = inline_values_;
   ArrayUses uses_;
   std::vector<Py_buffer> structures_;
 
   void* inline_pointers_[kInline];
-  Value inline_values_[kInline];
-  std::uint32_t inline_sizes_[kInline];
-  Origin inline_origins_[kInline];
-  struct Heap;
-  std::unique_ptr<Heap> heap_;
+  core::KernelValue inline_values_[kInline];
+  std::vector<void*> heap_pointers_;  // of kernels with more arguments than fit beside the object
+  std::vector<core::KernelValue> heap_values_;
 };
 
 }  // namespace dlbridge::py::nd

@@ -17,6 +17,8 @@ namespace dlbridge::py::nd {
 
 namespace {
 
+using pyb::literals::operator""_a;
+
 constexpr std::size_t kMaxWords = 500;  // kernels take 4 KiB of parameters
 constexpr std::int64_t kMaxBlocks = 0x7fffffff;
 
@@ -260,7 +262,7 @@ class LaunchCall {
     return found != state_.variants.end() ? found->second.get() : build_variant(plan, key);
   }
 
-  // self._build(device, the fields of codegen.Loop) -> (module, symbol, unroll): the variant, compiled and loaded.
+  // self._build(device, **fields of codegen.Loop) -> (module, symbol, unroll): the variant, compiled and loaded.
   const ElementwiseVariant* build_variant(const core::GeneratedLoop& plan, const std::string& key) {
     const core::LoopVariant& v = plan.variant;
     std::string kinds;
@@ -271,11 +273,11 @@ class LaunchCall {
     }
     auto variant = std::make_unique<ElementwiseVariant>();
     without_pybind([&] {
-      const pyb::tuple loop =
-          pyb::make_tuple(v.vector, v.ndim, v.wide, v.index_ndim, v.walks, pyb::tuple(pyb::cast(v.raw_ndim)),
-                          v.raw_dense, dtypes, kinds, plan.words.size());
-      const auto [module, symbol, unroll] =
-          pyb::handle(self_).attr("_build")(device_, loop).cast<std::tuple<std::uintptr_t, std::string, int>>();
+      const pyb::object built = pyb::handle(self_).attr("_build")(
+          device_, "vector"_a = v.vector, "ndim"_a = v.ndim, "wide"_a = v.wide, "index_ndim"_a = v.index_ndim,
+          "walks"_a = v.walks, "raw_ndim"_a = pyb::tuple(pyb::cast(v.raw_ndim)), "raw_dense"_a = v.raw_dense,
+          "dtypes"_a = dtypes, "kinds"_a = kinds, "words"_a = plan.words.size());
+      const auto [module, symbol, unroll] = built.cast<std::tuple<std::uintptr_t, std::string, int>>();
       variant->unroll = unroll;
       throw_if_bad(
           core::get_function(reinterpret_cast<core::CUmodule>(module), device_, symbol.c_str(), variant->function),

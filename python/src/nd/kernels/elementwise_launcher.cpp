@@ -60,8 +60,8 @@ void init_elementwise_launcher(PyObject* module) {
       "A kernel over the elements of its arguments. The base of ElementwiseKernel.");
   pyb::module_ m = pyb::reinterpret_borrow<pyb::module_>(module);
   m.def("elementwise_configure", &elementwise_configure, "Says what an elementwise kernel's parameters are.", "self"_a,
-        "name"_a, "inputs"_a, "raw"_a, "uses_index"_a, "uses_multi_index"_a, "persistent"_a, "no_return"_a,
-        "return_tuple"_a);
+        pyb::kw_only(), "name"_a, "inputs"_a, "raw"_a, "uses_index"_a, "uses_multi_index"_a, "persistent"_a,
+        "no_return"_a, "return_tuple"_a);
 }
 
 }  // namespace dlbridge::py::nd

@@ -127,12 +127,9 @@ core::Function& loaded_function(const pyb::handle& object, int device) {
   return *slot;
 }
 
-// (kind, read_only, dtype id or -1, bit mask of dtypes, text); kind: 0 unknown, 1 pointer, 2 value.
-using DeclaredTuple = std::tuple<int, bool, int, core::DTypeSet, std::string>;
-
-void kernel_configure(const pyb::object& object, std::string name,
-                      const std::optional<std::vector<DeclaredTuple>>& declared, bool require_contiguous,
-                      bool cooperative) {
+// `declared`: of signature.py, or null.
+void kernel_configure(const pyb::object& object, std::string name, const std::optional<pyb::list>& declared,
+                      bool require_contiguous, bool cooperative) {
   KernelState& state = state_of(object);
   // A launch runs Python code (__index__, a stream's attributes) between its looks at these.
   if (std::exchange(state.is_configured, true)) throw pyb::type_error(state.name + ": __init__() may run once");
@@ -142,9 +139,13 @@ void kernel_configure(const pyb::object& object, std::string name,
   state.has_declared = declared.has_value();
   state.declared.clear();
   if (!declared) return;
-  for (const auto& [kind, read_only, dtype, allowed, text] : *declared)
-    state.declared.push_back({static_cast<KernelParameter::Kind>(kind), read_only,
-                              dtype >= 0 ? static_cast<DType>(dtype) : DType::kInt8, allowed, text});
+  for (const pyb::handle parameter : *declared) {
+    const auto dtype = parameter.attr("dtype").cast<int>();
+    state.declared.push_back(
+        {static_cast<KernelParameter::Kind>(parameter.attr("kind").cast<int>()),
+         parameter.attr("read_only").cast<bool>(), dtype >= 0 ? static_cast<DType>(dtype) : DType::kInt8,
+         parameter.attr("allowed").cast<core::DTypeSet>(), parameter.attr("text").cast<std::string>()});
+  }
 }
 
 std::uintptr_t load_module(int device, const pyb::bytes& image, const std::string& operation) {
@@ -254,7 +255,9 @@ void init_user_kernels(pyb::module_ m) {
   init_kernel_launcher(m.ptr());
   init_elementwise_launcher(m.ptr());
   init_kernel_keys(m.ptr());
-  m.def("kernel_configure", &kernel_configure, "Names a kernel and says what its launches check.");
+  m.def("kernel_configure", &kernel_configure, "Names a kernel and says what its launches check.", pyb::arg("self"),
+        pyb::kw_only(), pyb::arg("name"), pyb::arg("declared") = pyb::none(), pyb::arg("require_contiguous") = false,
+        pyb::arg("cooperative") = false);
   m.def("kernel_install", &kernel_install, "Gives a kernel its function of a loaded module.");
   m.def("kernel_attributes", &kernel_attributes, "The driver's attributes of a loaded kernel.");
   m.def("kernel_set_attribute", &kernel_set_attribute, "Sets an attribute of a loaded kernel.");
