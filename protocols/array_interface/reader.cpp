@@ -76,13 +76,7 @@ Read read_dict(PyObject* object, py::ReadCall& call, py::TensorObject* self) {
     status = check_fits_in_memory(
         tensor.dl.ndim, tensor.dl.shape, tensor.dl.strides, StrideUnit::kElements, tensor.itemsize(),
         static_cast<const char*>(placed) - static_cast<char*>(self->view.buf), self->view.len, py::kFixTheProducer);
-  if (!status.ok()) {
-    refuse(interface, status);
-    return Read::kFailed;
-  }
-  Py_INCREF(object);
-  self->source = object;
-  return Read::kDone;
+  return finish(interface, status, object, self);
 }
 
 }  // namespace dlbridge::array_interface

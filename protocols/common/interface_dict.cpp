@@ -148,6 +148,16 @@ Status lay_out(const InterfaceDict& interface, Tensor& tensor) {
                                           interface.strides.ndim < 0 ? nullptr : interface.strides.values);
 }
 
+Read finish(const InterfaceDict& interface, const Status& status, PyObject* object, TensorObject* self) {
+  if (!status.ok()) {
+    refuse(interface, status);
+    return Read::kFailed;
+  }
+  Py_INCREF(object);
+  self->source = object;
+  return Read::kDone;
+}
+
 bool refuse(const InterfaceDict& interface, const Status& status) {
   return refuse(interface, status.code(), status.message());
 }

@@ -5,6 +5,7 @@
 #include "dlbridge/tensor.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/read.h"
+#include "protocols/common/tensor_object.h"
 
 namespace dlbridge::py {
 
@@ -35,6 +36,10 @@ bool place_at_address(const InterfaceDict& interface, Tensor& tensor);
 
 // Dtype, shape and strides.
 Status lay_out(const InterfaceDict& interface, Tensor& tensor);
+
+// The end of a reader, whose last check gave `status`: refused, or done with the object as the tensor's source, since
+// the interface owns nothing.
+Read finish(const InterfaceDict& interface, const Status& status, PyObject* object, TensorObject* self);
 
 // Refuses for a failed status, in the name of the attribute; false.
 bool refuse(const InterfaceDict& interface, const Status& status);

@@ -61,6 +61,44 @@ inline void revive(TensorObject* self) noexcept {
 #endif
 }
 
+inline void begin_contents(TensorObject* self, Protocol protocol) noexcept {
+  self->tracked = false;
+  new (&self->tensor) Tensor();
+  self->notes = nullptr;
+  self->source = nullptr;
+  self->weakrefs = nullptr;
+  self->protocol = protocol;
+  ++live.tensors;
+}
+
+// Orders the release of the memory behind the streams that are noted, and frees the notes. Before anything is released.
+void settle_notes(TensorObject* self) noexcept;  // streams.cpp
+
+// Foreign code runs (owners, deleters, allocators in Python): it must not see or lose a pending exception.
+inline void drop_contents(TensorObject* self) noexcept {
+  ErrorGuard guard;
+  if (self->notes != nullptr) [[unlikely]]
+    settle_notes(self);
+  self->tensor.~Tensor();
+  drop(std::exchange(self->source, nullptr));
+  --live.tensors;
+}
+
+// The end of a dead object of a Tensor type. One of an `exact` type goes to `recycle`.
+template <void (*recycle)(TensorObject*) noexcept>
+void free_object(PyObject* object, bool exact) {
+  TensorObject* self = as_tensor(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->tracked || !exact) PyObject_GC_UnTrack(object);
+  if (self->weakrefs != nullptr) [[unlikely]]
+    PyObject_ClearWeakRefs(object);
+  drop_contents(self);
+  if (exact) [[likely]]
+    return recycle(self);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
 // A new object with an empty descriptor, not yet tracked by the collector. Null with MemoryError set.
 inline TensorObject* begin_tensor(Protocol protocol) noexcept {
   TensorObject* self = tensor_freelist.pop();
@@ -70,13 +108,7 @@ inline TensorObject* begin_tensor(Protocol protocol) noexcept {
     self = PyObject_GC_New(TensorObject, tensor_types.host);
     if (self == nullptr) return nullptr;
   }
-  self->tracked = false;
-  new (&self->tensor) Tensor();
-  self->notes = nullptr;
-  self->source = nullptr;
-  self->weakrefs = nullptr;
-  self->protocol = protocol;
-  ++live.tensors;
+  begin_contents(self, protocol);
   return self;
 }
 
@@ -86,9 +118,6 @@ inline void change_type(TensorObject* self, PyTypeObject* type) noexcept {
   Py_SET_TYPE(as_object(self), type);
   Py_DECREF(old);
 }
-
-// Orders the release of the memory behind the streams that are noted, and frees the notes. Before anything is released.
-void settle_notes(TensorObject* self) noexcept;  // streams.cpp
 
 // Keeps a dead object of one of the three types, or frees it. It holds no reference any more but the one to its type.
 inline void recycle_tensor(TensorObject* self) noexcept {
@@ -115,12 +144,7 @@ inline TensorObject* commit_tensor(TensorObject* self) noexcept {
 
 // Drops an object that commit_tensor() has not seen.
 inline void abandon_tensor(TensorObject* self) noexcept {
-  ErrorGuard guard;
-  if (self->notes != nullptr) [[unlikely]]
-    settle_notes(self);
-  self->tensor.~Tensor();
-  drop(std::exchange(self->source, nullptr));
-  --live.tensors;
+  drop_contents(self);
   recycle_tensor(self);
 }
 

@@ -63,14 +63,7 @@ Read read(PyObject* object, py::ReadCall& call, py::TensorObject* self) {
   tensor.dl.device = {kDLCUDA, 0};
   Status status = lay_out(interface, tensor);
   if (status.ok()) status = find_device(tensor);
-  if (!status.ok()) {
-    refuse(interface, status);
-    return Read::kFailed;
-  }
-  // The interface owns nothing: the producer is held.
-  Py_INCREF(object);
-  self->source = object;
-  return Read::kDone;
+  return finish(interface, status, object, self);
 }
 
 }  // namespace dlbridge::cuda_array_interface

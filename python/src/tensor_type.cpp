@@ -26,26 +26,9 @@ namespace {
 // --- life -----------------------------------------------------------------------------------------------------------
 
 void free_tensor(PyObject* object) {
-  TensorObject* self = as_tensor(object);
-  PyTypeObject* type = Py_TYPE(object);
-  const bool exact = type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base;
-  if (self->tracked || !exact) PyObject_GC_UnTrack(object);
-  if (self->weakrefs != nullptr) [[unlikely]]
-    PyObject_ClearWeakRefs(object);
-  if (self->notes != nullptr) [[unlikely]]
-    settle_notes(self);
-  if (self->tensor.owner) [[unlikely]] {  // foreign code runs: it must not see or lose a pending exception
-    ErrorGuard guard;
-    self->tensor.~Tensor();
-  } else {
-    self->tensor.~Tensor();
-  }
-  drop(std::exchange(self->source, nullptr));
-  --live.tensors;
-  if (exact) [[likely]]
-    return recycle_tensor(self);
-  type->tp_free(object);
-  Py_DECREF(type);
+  const PyTypeObject* type = Py_TYPE(object);
+  free_object<recycle_tensor>(object,
+                              type == tensor_types.host || type == tensor_types.cuda || type == tensor_types.base);
 }
 
 // The memory behind this tensor may die with it: it has the last references to the source, or an owner that is not

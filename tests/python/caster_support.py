@@ -71,3 +71,10 @@ def load():
     sys.modules[NAME] = module
     spec.loader.exec_module(module)
     return module
+
+
+def matrix(dtype="float32"):
+    """Twelve elements in three rows."""
+    import numpy as np
+
+    return np.arange(12, dtype=dtype).reshape(3, 4)

@@ -1,5 +1,6 @@
 """A test in an interpreter of its own: what a crash, an import or the environment would spoil here."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -25,3 +26,14 @@ def run_python(code, *arguments, status=0, timeout=120, cwd=None, **environment)
     )
     assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def library_path(folder):
+    """LD_LIBRARY_PATH with a folder in front."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
+
+
+def cases_of(*scripts):
+    """The names of the tests in scripts that can be imported in a process of their own only."""
+    bodies = [node for script in scripts for node in ast.parse(Path(script).read_text()).body]
+    return [node.name for node in bodies if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]

@@ -31,6 +31,14 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+@pytest.fixture(scope="module")
+def ext():
+    """The extension module of tests/pybind."""
+    import caster_support
+
+    return caster_support.load()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def frozen_heap():
     """The collector leaves alone what was there before: frameworks keep millions of objects, leak checks collect."""

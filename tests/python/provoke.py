@@ -11,6 +11,8 @@ import ctypes as ct
 import math
 from ctypes import pythonapi
 
+import pytest
+from dlbridge import asdlpack
 from dlbridge.tests.conformance import _abi
 from dlbridge.tests.conformance._abi import (
     DESTRUCTOR,
@@ -176,6 +178,23 @@ def returning(managed: Managed):
         return 0
 
     return FROM_OBJECT(give)
+
+
+# --- what tests of DLPack's import ask --------------------------------------------------------------------------------
+
+VERSIONS = pytest.mark.parametrize("version", [None, (1, 3)], ids=["legacy", "versioned"])
+
+
+def floats(tensor):
+    """The elements, through the buffer protocol, which NumPy has no part in."""
+    return memoryview(tensor).tolist()
+
+
+def assert_refused(managed, error, match):
+    with pytest.raises(error, match=match) as caught:
+        asdlpack(managed.capsule())
+    assert managed.deletions == 1
+    return caught.value
 
 
 # --- __array_struct__ -------------------------------------------------------------------------------------------------

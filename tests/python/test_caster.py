@@ -7,23 +7,14 @@ import mmap
 import re
 import sys
 
-import caster_support
 import dlbridge
 import pytest
+from caster_support import matrix
 from dlbridge import asdlpack
 from dlbridge.tests.conformance._abi import READ_ONLY
 from lifecycle_support import CPU, FLOAT32, Exporter, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
-
-
-@pytest.fixture(scope="module")
-def ext():
-    return caster_support.load()
-
-
-def matrix(dtype="float32"):
-    return np.arange(12, dtype=dtype).reshape(3, 4)
 
 
 def address(array):

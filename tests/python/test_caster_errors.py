@@ -9,19 +9,11 @@ from pathlib import Path
 import caster_support
 import dlbridge
 import pytest
+from caster_support import matrix
 from dlbridge import _core, asdlpack
 from lifecycle_support import FLOAT32, Exporter
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
-
-
-@pytest.fixture(scope="module")
-def ext():
-    return caster_support.load()
-
-
-def matrix(dtype="float32"):
-    return np.arange(12, dtype=dtype).reshape(3, 4)
 
 
 ROW = np.ones(3, "float32")

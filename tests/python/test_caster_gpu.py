@@ -1,17 +1,11 @@
 """dlbridge::Arg with real device memory: what tests/cuda/caster_cases.py shows on a driver of ours."""
 
-import caster_support
 import gpu_frameworks as gpu
 import pytest
 from dlbridge import asdlpack, nd
 from dlbridge.tests._gate import Gate
 
 pytestmark = gpu.needs_gpu
-
-
-@pytest.fixture(scope="module")
-def ext():
-    return caster_support.load()
 
 
 def test_device_pointers_and_streams_arrive(ext):

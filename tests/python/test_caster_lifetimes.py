@@ -1,7 +1,6 @@
 """dlbridge/pybind11.h: who keeps the memory of arguments and results, on which thread, and how long."""
 
 import gc
-import os
 import sys
 import threading
 from pathlib import Path
@@ -9,20 +8,12 @@ from pathlib import Path
 import caster_support
 import dlbridge
 import pytest
-from child_process import run_python
+from caster_support import matrix
+from child_process import library_path, run_python
 from dlbridge import _core
 from lifecycle_support import Exporter, compile_shared, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
-
-
-@pytest.fixture(scope="module")
-def ext():
-    return caster_support.load()
-
-
-def matrix():
-    return np.arange(12, dtype="float32").reshape(3, 4)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -280,8 +271,8 @@ def test_cuda_with_a_fake_driver(ext, case, tmp_path_factory):
     if not folder.exists():
         folder.mkdir()
         compile_shared(cuda / "fake_libcuda.c", folder, "libcuda.so.1")
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
-    done = run_python(cuda / "caster_cases.py", case, caster_support.build(), LD_LIBRARY_PATH=path)
+    build = caster_support.build()
+    done = run_python(cuda / "caster_cases.py", case, build, LD_LIBRARY_PATH=library_path(folder))
     assert done.stdout == "passed\n"
 
 

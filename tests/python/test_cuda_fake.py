@@ -2,11 +2,10 @@
 that finds tests/cuda/fake_libcuda.c as its driver."""
 
 import ast
-import os
 from pathlib import Path
 
 import pytest
-from child_process import run_python
+from child_process import library_path, run_python
 from lifecycle_support import compile_shared
 
 CUDA_TESTS = Path(__file__).parent.parent / "cuda"
@@ -45,6 +44,5 @@ def test_every_environment_belongs_to_a_case():
 def test_cuda(script, case, fake_driver):
     if "numpy" in case:
         pytest.importorskip("numpy", reason="the case is about NumPy")
-    path = os.pathsep.join(filter(None, [fake_driver, os.environ.get("LD_LIBRARY_PATH", "")]))
-    done = run_python(script, case, LD_LIBRARY_PATH=path, **ENVIRONMENT.get(case, {}))
+    done = run_python(script, case, LD_LIBRARY_PATH=library_path(fake_driver), **ENVIRONMENT.get(case, {}))
     assert done.stdout == "passed\n"

@@ -6,22 +6,7 @@ import sys
 import pytest
 from dlbridge import DataError, asdlpack
 from dlbridge.tests.conformance._abi import capsule_name, new_capsule, rename
-from provoke import BOOL, CPU, FLOAT32, UINT8, Managed, Producer, delete_unconsumed
-
-VERSIONS = pytest.mark.parametrize("version", [None, (1, 3)], ids=["legacy", "versioned"])
-
-
-def floats(tensor):
-    """The elements, through the buffer protocol, which NumPy has no part in."""
-    return memoryview(tensor).tolist()
-
-
-def assert_refused(managed, error, match):
-    with pytest.raises(error, match=match) as caught:
-        asdlpack(managed.capsule())
-    assert managed.deletions == 1
-    return caught.value
-
+from provoke import BOOL, CPU, FLOAT32, UINT8, VERSIONS, Managed, Producer, assert_refused, delete_unconsumed, floats
 
 # --- capsules ---------------------------------------------------------------------------------------------------------
 

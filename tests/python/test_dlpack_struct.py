@@ -5,22 +5,19 @@ import ctypes as ct
 import pytest
 from dlbridge import DataError, ExchangeError, asdlpack
 from dlbridge.tests.conformance._abi import IS_COPIED, PADDED, READ_ONLY
-from provoke import BFLOAT16, CPU, CUDA, CUDA_HOST, CUDA_MANAGED, METAL, Managed, Producer
-
-VERSIONS = pytest.mark.parametrize("version", [None, (1, 3)], ids=["legacy", "versioned"])
-
-
-def floats(tensor):
-    """The elements, through the buffer protocol, which NumPy has no part in."""
-    return memoryview(tensor).tolist()
-
-
-def assert_refused(managed, error, match):
-    with pytest.raises(error, match=match) as caught:
-        asdlpack(managed.capsule())
-    assert managed.deletions == 1
-    return caught.value
-
+from provoke import (
+    BFLOAT16,
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    CUDA_MANAGED,
+    METAL,
+    VERSIONS,
+    Managed,
+    Producer,
+    assert_refused,
+    floats,
+)
 
 # --- the version and the flags ----------------------------------------------------------------------------------------
 

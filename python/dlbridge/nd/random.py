@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
+    from dlbridge.nd._arguments import DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
 
@@ -79,12 +79,7 @@ def randn(*size: int, dtype: DTypeLike = "float64", device: DeviceLike = None) -
     return _shared.standard_normal(size, dtype, device=device)
 
 
-def random(size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None) -> ndarray:
-    """Uniform floats in [0, 1)."""
-    return _shared.random(size, dtype, device=device)
-
-
-random_sample = ranf = sample = random
+random = random_sample = ranf = sample = _shared.random
 
 
 def randint(
@@ -99,49 +94,11 @@ def randint(
     return _shared.integers(low, high, size, dtype, device=device)
 
 
-def uniform(
-    low: ArrayLike = 0.0,
-    high: ArrayLike = 1.0,
-    size: Shape | None = None,
-    dtype: DTypeLike = "float64",
-    *,
-    device: DeviceLike = None,
-) -> ndarray:
-    """Uniform floats in [low, high)."""
-    return _shared.uniform(low, high, size, dtype, device=device)
-
-
-def normal(
-    loc: ArrayLike = 0.0,
-    scale: ArrayLike = 1.0,
-    size: Shape | None = None,
-    dtype: DTypeLike = "float64",
-    *,
-    device: DeviceLike = None,
-) -> ndarray:
-    """Normally distributed floats."""
-    return _shared.normal(loc, scale, size, dtype, device=device)
-
-
-def standard_normal(size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None) -> ndarray:
-    """Normally distributed floats of mean 0 and standard deviation 1."""
-    return _shared.standard_normal(size, dtype, device=device)
-
-
-def exponential(
-    scale: ArrayLike = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
-) -> ndarray:
-    """Exponentially distributed floats."""
-    return _shared.exponential(scale, size, dtype, device=device)
-
-
-def standard_exponential(
-    size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
-) -> ndarray:
-    """Exponentially distributed floats of mean 1."""
-    return _shared.standard_exponential(size, dtype, device=device)
-
-
+uniform = _shared.uniform
+normal = _shared.normal
+standard_normal = _shared.standard_normal
+exponential = _shared.exponential
+standard_exponential = _shared.standard_exponential
 lognormal = _shared.lognormal
 laplace = _shared.laplace
 logistic = _shared.logistic

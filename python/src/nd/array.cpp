@@ -32,13 +32,7 @@ TensorObject* allocate(PyTypeObject* type) noexcept {
     self = PyObject_GC_New(TensorObject, type);
     if (self == nullptr) return nullptr;
   }
-  self->tracked = false;
-  self->source = nullptr;
-  self->notes = nullptr;
-  self->weakrefs = nullptr;
-  self->protocol = Protocol::kNone;
-  new (&self->tensor) Tensor();
-  ++live.tensors;
+  begin_contents(self, Protocol::kNone);
   return self;
 }
 
@@ -49,28 +43,7 @@ void recycle(TensorObject* self) noexcept {
   Py_DECREF(type);
 }
 
-void drop_contents(TensorObject* self) noexcept {
-  ErrorGuard guard;  // foreign owners and Python allocators run code of their own
-  if (self->notes != nullptr) [[unlikely]]
-    settle_notes(self);
-  self->tensor.~Tensor();
-  drop(std::exchange(self->source, nullptr));
-  --live.tensors;
-}
-
-void free_array(PyObject* object) {
-  TensorObject* self = as_tensor(object);
-  PyTypeObject* type = Py_TYPE(object);
-  const bool exact = freelist_of(type) != nullptr;
-  if (self->tracked || !exact) PyObject_GC_UnTrack(object);
-  if (self->weakrefs != nullptr) [[unlikely]]
-    PyObject_ClearWeakRefs(object);
-  drop_contents(self);
-  if (exact) [[likely]]
-    return recycle(self);
-  type->tp_free(object);
-  Py_DECREF(type);
-}
+void free_array(PyObject* object) { free_object<recycle>(object, freelist_of(Py_TYPE(object)) != nullptr); }
 
 void array_dealloc(PyObject* object) noexcept {
   const TensorObject* self = as_tensor(object);

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from child_process import run_python
+from child_process import library_path, run_python
 from dlbridge import nd
 from dlbridge.nd import cuda
 from lifecycle_support import compile_shared
@@ -100,8 +100,7 @@ def fake_driver_path(tmp_path_factory):
     """The environment of a process whose driver is tests/cuda/fake_libcuda.c."""
     folder = tmp_path_factory.mktemp("fake_cuda")
     compile_shared(Path(__file__).resolve().parents[2] / "cuda" / "fake_libcuda.c", folder, "libcuda.so.1")
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
-    return {**os.environ, "LD_LIBRARY_PATH": path}
+    return {**os.environ, "LD_LIBRARY_PATH": library_path(folder)}
 
 
 # ---- the real driver

@@ -1,13 +1,12 @@
 """The ndarray on machines with no GPU, with kernels: the cases of tests/cuda/fake_kernels_cases.py, each in an
 interpreter of its own, on the driver of fake_libcuda.c and with the kernels of fake_kernels.cpp."""
 
-import ast
 import os
 from pathlib import Path
 
 import caster_support
 import pytest
-from child_process import run_python
+from child_process import cases_of, library_path, run_python
 from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="what results are compared with")
@@ -15,11 +14,7 @@ pytest.importorskip("numpy", reason="what results are compared with")
 ROOT = Path(__file__).parents[3]
 CUDA_TESTS = ROOT / "tests" / "cuda"
 SCRIPT = CUDA_TESTS / "fake_kernels_cases.py"
-CASES = [
-    node.name
-    for node in ast.parse(SCRIPT.read_text()).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-]
+CASES = cases_of(SCRIPT)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +25,7 @@ def environment(tmp_path_factory):
     compile_shared(CUDA_TESTS / "fake_kernels.cpp", link_package(folder), KERNEL_LIBRARY, "-std=c++20", *includes)
     search = [folder, ROOT / "tests" / "python", CUDA_TESTS]
     return {
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")])),
+        "LD_LIBRARY_PATH": library_path(folder),
         "PYTHONPATH": os.pathsep.join(map(str, search)),
     }
 

@@ -8,19 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from child_process import run_python
+from child_process import cases_of, library_path, run_python
 from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="the oracle of the kernels")
 
 CUDA_TESTS = Path(__file__).parents[2] / "cuda"
 SCRIPT = CUDA_TESTS / "user_kernels" / "run.py"
-CASES = [
-    node.name
-    for file in sorted(SCRIPT.parent.glob("*_cases.py"))
-    for node in ast.parse(file.read_text()).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-]
+CASES = cases_of(*sorted(SCRIPT.parent.glob("*_cases.py")))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +26,7 @@ def results(tmp_path_factory):
     (link_package(folder) / KERNEL_LIBRARY).touch()
     search = [str(folder), str(CUDA_TESTS), str(Path(__file__).parents[1])]
     environment = os.environ | {
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")])),
+        "LD_LIBRARY_PATH": library_path(folder),
         "PYTHONPATH": os.pathsep.join(search),
         "DLBRIDGE_CACHE_DIR": str(folder / "cache"),
         "TMPDIR": str(folder),

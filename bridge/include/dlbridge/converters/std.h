@@ -7,60 +7,23 @@
 #include <type_traits>
 #include <vector>
 
-#include "dlbridge/converter.h"
-#include "dlbridge/describe.h"
+#include "dlbridge/converters/run.h"
 
 namespace dlbridge {
 
-namespace detail {
-template <class T>
-Status describe_run(T* data, std::size_t count, Tensor& out) {
-  const std::int64_t extent = as(count);
-  return describe_memory(out, data, kCpuDevice, 1, &extent, nullptr);
-}
-
-// Elements of a rank-1 tensor, any stride.
-template <class T>
-void copy_elements(const TensorView<const T, 1>& v, T* to) noexcept {
-  for (std::int64_t i = 0; i < v.extent(0); ++i) to[i] = v(i);
-}
-}  // namespace detail
-
 template <class T, class Allocator>
-struct converter<std::vector<T, Allocator>> {
+struct converter<std::vector<T, Allocator>> : detail::run_converter<std::vector<T, Allocator>> {
   static_assert(!std::is_same_v<T, bool>, "std::vector<bool> packs its elements into bits: use std::vector<char>");
-  static constexpr caps capabilities{.name = "std::vector",
-                                     .dtypes = dtypes(dtype_of_v<T>),
-                                     .devices = kOnHost,
-                                     .min_rank = 1,
-                                     .max_rank = 1,
-                                     .strides = stride_rule::any,
-                                     .read_only = true,
-                                     .source = source_kind::container,
-                                     .result = result_kind::copy};
-  template <class Vector>
-  static Status describe(Vector& x, Tensor& out) {
-    return detail::describe_run(x.data(), x.size(), out);
-  }
-  static std::vector<T, Allocator> to(TensorView<const T, 1> v, const options&) {
-    std::vector<T, Allocator> out(static_cast<std::size_t>(v.size()));
-    detail::copy_elements(v, out.data());
-    return out;
-  }
+  static constexpr caps capabilities = detail::run_caps<T>("std::vector");
 };
 
 template <class T, std::size_t N>
 struct converter<std::array<T, N>> {
-  static constexpr caps capabilities{.name = "std::array",
-                                     .dtypes = dtypes(dtype_of_v<T>),
-                                     .devices = kOnHost,
-                                     .min_rank = 1,
-                                     .max_rank = 1,
-                                     .extents = shape<static_cast<std::int64_t>(N)>::kList,
-                                     .strides = stride_rule::any,
-                                     .read_only = true,
-                                     .source = source_kind::container,
-                                     .result = result_kind::copy};
+  static constexpr caps capabilities = [] {
+    caps out = detail::run_caps<T>("std::array");
+    out.extents = shape<static_cast<std::int64_t>(N)>::kList;
+    return out;
+  }();
   template <class Array>
   static Status describe(Array& x, Tensor& out) {
     return detail::describe_run(x.data(), N, out);

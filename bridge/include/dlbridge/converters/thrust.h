@@ -7,33 +7,13 @@
 
 #include <cstdint>
 
-#include "dlbridge/converter.h"
-#include "dlbridge/describe.h"
+#include "dlbridge/converters/run.h"
 
 namespace dlbridge {
 
 template <class T, class Allocator>
-struct converter<thrust::host_vector<T, Allocator>> {
-  using X = thrust::host_vector<T, Allocator>;
-  static constexpr caps capabilities{.name = "thrust::host_vector",
-                                     .dtypes = dtypes(dtype_of_v<T>),
-                                     .devices = kOnHost,
-                                     .min_rank = 1,
-                                     .max_rank = 1,
-                                     .strides = stride_rule::any,
-                                     .read_only = true,
-                                     .source = source_kind::container,
-                                     .result = result_kind::copy};
-  template <class Vector>
-  static Status describe(Vector& x, Tensor& out) {
-    const std::int64_t extent = detail::as(x.size());
-    return describe_memory(out, x.data(), kCpuDevice, 1, &extent, nullptr);
-  }
-  static X to(TensorView<const T, 1> v, const options&) {
-    X out(static_cast<std::size_t>(v.size()));
-    for (std::int64_t i = 0; i < v.extent(0); ++i) out[static_cast<std::size_t>(i)] = v(i);
-    return out;
-  }
+struct converter<thrust::host_vector<T, Allocator>> : detail::run_converter<thrust::host_vector<T, Allocator>> {
+  static constexpr caps capabilities = detail::run_caps<T>("thrust::host_vector");
 };
 
 // With Thrust's CUDA back end the memory is on the device that the driver says; with its host back ends on the CPU.
