@@ -1,8 +1,8 @@
 # The frameworks that the converters are tested and measured with, each optional: dlbridge_framework_<name>, an INTERFACE
 # target, where it is found; else dlbridge_missing_<name> says what would bring it.
 #
-# Debian has libeigen3-dev libxtensor-dev libopencv-core-dev libtrilinos-kokkos-dev; libtorch, Arrow, ONNX Runtime, CCCL
-# and RMM are in PyPI packages (torch pyarrow onnxruntime nvidia-cuda-cccl librmm-cu13), looked for in this interpreter:
+# Debian has libeigen3-dev libarmadillo-dev libxtensor-dev libopencv-core-dev libtrilinos-kokkos-dev; libtorch, Arrow,
+# ONNX Runtime, CCCL and RMM are in PyPI packages (torch pyarrow onnxruntime nvidia-cuda-cccl librmm-cu13), looked for in this interpreter:
 set(DLBRIDGE_FRAMEWORKS_PYTHON "" CACHE FILEPATH "A Python that has torch, pyarrow, onnxruntime, …; empty: Python_EXECUTABLE")
 set(frameworks_python "${DLBRIDGE_FRAMEWORKS_PYTHON}")
 if(NOT frameworks_python)
@@ -50,6 +50,12 @@ endfunction()
 
 find_path(DLBRIDGE_EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3)
 dlbridge_framework(eigen INCLUDES ${DLBRIDGE_EIGEN_INCLUDE} MISSING "no Eigen: apt-get install libeigen3-dev")
+
+# Its headers alone: nothing here asks for the libraries that they can call.
+find_path(DLBRIDGE_ARMADILLO_INCLUDE armadillo_bits/Mat_bones.hpp)
+dlbridge_framework(armadillo INCLUDES ${DLBRIDGE_ARMADILLO_INCLUDE}
+  DEFINITIONS ARMA_DONT_USE_WRAPPER ARMA_DONT_USE_LAPACK ARMA_DONT_USE_BLAS ARMA_DONT_USE_ARPACK ARMA_DONT_USE_SUPERLU
+  MISSING "no Armadillo: apt-get install libarmadillo-dev")
 
 find_path(DLBRIDGE_XTENSOR_INCLUDE NAMES xtensor/xtensor.hpp xtensor/containers/xtensor.hpp)
 dlbridge_framework(xtensor INCLUDES ${DLBRIDGE_XTENSOR_INCLUDE} MISSING "no xtensor: apt-get install libxtensor-dev")

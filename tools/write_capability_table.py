@@ -15,6 +15,7 @@ PAGE = ROOT / "docs" / "converters.md"
 ORDER = [
     "std",
     "eigen",
+    "armadillo",
     "mdspan",
     "std_mdspan",
     "xtensor",
