@@ -25,6 +25,7 @@ struct ArrayKind {
   bool immutable = false;      // nobody may write to such an array, whatever its protocols say
   bool only_dlpack = false;    // the other protocols lose what `check` is about
   bool foreign_bools = false;  // a bool may be another byte than 0 and 1
+  bool only_alone = false;     // an array where a call names it; in a container it is a value among others
 };
 
 inline constexpr DTypeSet kIntegers = dtypes(DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUInt8,

@@ -97,9 +97,11 @@ bool is_numpy_array(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
   return numpy_array_type != nullptr && PyType_IsSubtype(type, numpy_array_type) != 0;
 }
 
+constexpr ArrayKind kNdarray{.recognises = is_numpy_array, .read = read_numpy, .check = check_mask};
+
 }  // namespace
 
-constinit const ArrayKind kNumpyArray{.recognises = is_numpy_array, .read = read_numpy, .check = check_mask};
+constinit const ArrayKind kNumpyArray = kNdarray;
 namespace {
 
 constexpr Consumer kTakes[] = {
@@ -112,18 +114,20 @@ constexpr Consumer kTakes[] = {
      .note = "Install ml_dtypes, or take it through torch or jax."}};
 constexpr const char* kNames[] = {"np"};
 
+// numpy.float32(1) and its kin are numbers to their users, with memory that nobody else may see.
+bool is_numpy_scalar(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
+  return numpy_array_type != nullptr && PyType_IsSubtype(type, &PyGenericArrType_Type) != 0;
+}
+constexpr ArrayKind kArrays[] = {kNdarray, {.recognises = is_numpy_scalar, .foreign_bools = true, .only_alone = true}};
+
 PyObject* give(py::TensorObject* tensor, const char* operation) {
   return numpy_array_type != nullptr ? make_numpy(tensor, operation) : nullptr;
 }
 
 }  // namespace
 
-extern constinit const Framework kNumpy{.name = "numpy",
-                                        .module = "numpy",
-                                        .aliases = kNames,
-                                        .arrays = {&kNumpyArray, 1},
-                                        .consumers = kTakes,
-                                        .give = give};
+extern constinit const Framework kNumpy{
+    .name = "numpy", .module = "numpy", .aliases = kNames, .arrays = kArrays, .consumers = kTakes, .give = give};
 
 bool connect_numpy() {
   if (numpy_array_type != nullptr) return true;

@@ -13,6 +13,7 @@
 #include "frameworks/pandas.h"
 #include "frameworks/pyarrow.h"
 #include "frameworks/tensorflow.h"
+#include "frameworks/type_cache.h"
 #include "frameworks/xarray.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/dlpack/dlpack.h"
@@ -35,31 +36,16 @@ bool has_name(const Framework& framework, std::string_view name) noexcept {
                                    }) != framework.aliases.end();
 }
 
-struct TypeEntry {
-  PyTypeObject* type = nullptr;  // a strong reference: the address stays the type's own
-  unsigned version = 0;          // tp_version_tag when it was classified
-  TypeFacts found;
+struct Classified {
+  TypeFacts facts;
+  const Framework* framework = nullptr;
 };
+TypeCache<Classified, 128> known_types;
 
-constexpr std::size_t kSlots = 128;  // direct-mapped; a collision costs one classification
-TypeEntry table[kSlots];             // guarded by the GIL
-
-std::size_t slot_of(PyTypeObject* type) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(type);
-  return ((address >> 4) ^ (address >> 11)) % kSlots;
+bool has_protocol(PyTypeObject* type) noexcept {
+  return type_has(type, py::names.dlpack) || type_has(type, py::names.cuda_array_interface) ||
+         type_has(type, py::names.array_interface) || type_has(type, py::names.array_struct);
 }
-
-// A type that can change in Python gives its version tag up when it does. 0: it has none, ask again next time.
-bool is_current(const TypeEntry& entry) noexcept {
-  if (PyType_HasFeature(entry.type, Py_TPFLAGS_IMMUTABLETYPE)) return true;
-#if PY_VERSION_HEX < 0x030D0000
-  if (!PyType_HasFeature(entry.type, Py_TPFLAGS_VALID_VERSION_TAG)) return false;
-#endif
-  return entry.version != 0 && entry.type->tp_version_tag == entry.version;
-}
-
-// For types whose objects have no attributes but their type's. Runs no code of a metaclass.
-bool type_has(PyTypeObject* type, PyObject* name) noexcept { return _PyType_Lookup(type, name) != nullptr; }
 
 bool has_instance_dict(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX >= 0x030B0000
@@ -74,9 +60,7 @@ bool has_exchange_table(PyTypeObject*, const DLPackExchangeAPI* api) noexcept { 
 // A built-in whose only protocol is the buffer.
 bool has_buffer_only(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
   return type->tp_as_buffer != nullptr && type->tp_as_buffer->bf_getbuffer != nullptr && !has_instance_dict(type) &&
-         type->tp_getattro == PyObject_GenericGetAttr && !type_has(type, py::names.dlpack) &&
-         !type_has(type, py::names.array_interface) && !type_has(type, py::names.array_struct) &&
-         !type_has(type, py::names.cuda_array_interface);
+         type->tp_getattro == PyObject_GenericGetAttr && !has_protocol(type);
 }
 py::Read read_capsule(PyObject* object, const DLPackExchangeAPI*, py::ReadCall& call, py::TensorObject* self) {
   self->protocol = py::Protocol::kDLPack;
@@ -93,9 +77,9 @@ py::Read read_buffer(PyObject* object, const DLPackExchangeAPI*, py::ReadCall& c
 
 // What is of no framework that is known, by the protocol that its type has.
 constexpr ArrayKind kUnknown[] = {
-    {.recognises = is_capsule, .read = read_capsule},
+    {.recognises = is_capsule, .read = read_capsule, .only_alone = true},
     {.recognises = has_exchange_table, .read = read_exchange},
-    {.recognises = has_buffer_only, .read = read_buffer, .foreign_bools = true},
+    {.recognises = has_buffer_only, .read = read_buffer, .foreign_bools = true, .only_alone = true},
 };
 
 const ArrayKind* find_kind(std::span<const ArrayKind> kinds, PyTypeObject* type,
@@ -105,19 +89,50 @@ const ArrayKind* find_kind(std::span<const ArrayKind> kinds, PyTypeObject* type,
   return nullptr;
 }
 
-TypeFacts classify(PyTypeObject* type) noexcept {
+// "torch" of "torch.nn.parameter"; of a static type's name, whose last part is the class: "torch" of "torch.Size".
+std::string_view package_of(PyTypeObject* type) noexcept {
+  std::string_view name = type->tp_name;
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    PyObject* const module = PyDict_GetItemString(type->tp_dict, "__module__");
+    Py_ssize_t size = 0;
+    const char* text = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, &size) : nullptr;
+    if (text == nullptr) return PyErr_Clear(), "";
+    name = {text, static_cast<std::size_t>(size)};
+  }
+  return name.substr(0, name.find('.'));
+}
+
+const Framework* find_home(PyTypeObject* type) noexcept {
+  if (type == &PyMemoryView_Type) return &kBuffer;
+  PyObject* const bases = type->tp_mro;
+  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    const std::string_view package = package_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)));
+    for (const Framework* framework : kFrameworks) {
+      const std::string_view module = framework->module;
+      if (framework != &kBuffer && module.substr(0, module.find('.')) == package) return framework;
+    }
+  }
+  return nullptr;
+}
+
+Classified classify(PyTypeObject* type) noexcept {
   const DLPackExchangeAPI* api = dlpack::find_exchange_api(type);
-  if (PyType_IsSubtype(type, py::tensor_types.base)) return {&kOwnTensor, api};
+  if (PyType_IsSubtype(type, py::tensor_types.base)) {
+    const bool is_nd = std::string_view(type->tp_name).starts_with(kNd.module);
+    return {{&kOwnTensor, api}, is_nd ? &kNd : nullptr};
+  }
   for (const Framework* framework : kFrameworks)
-    if (const ArrayKind* kind = find_kind(framework->arrays, type, api)) return {kind, api};
+    if (const ArrayKind* kind = find_kind(framework->arrays, type, api)) return {{kind, api}, framework};
   const ArrayKind* kind = find_kind(kUnknown, type, api);
-  return {kind != nullptr ? kind : &kGeneric, api};
+  if (kind == nullptr) kind = has_protocol(type) ? &kGeneric : &kOpaque;
+  return {{kind, api}, find_home(type)};
 }
 
 }  // namespace
 
 constinit const ArrayKind kOwnTensor{.recognises = never};
 constinit const ArrayKind kGeneric{.recognises = never, .foreign_bools = true};
+constinit const ArrayKind kOpaque{.recognises = never, .foreign_bools = true, .only_alone = true};
 
 std::span<const Framework* const> frameworks() noexcept { return kFrameworks; }
 
@@ -128,16 +143,8 @@ const Framework* find_framework(std::string_view name) noexcept {
   return nullptr;
 }
 
-TypeFacts facts_of(PyTypeObject* type) noexcept {
-  TypeEntry& entry = table[slot_of(type)];
-  if (entry.type == type && is_current(entry)) [[likely]]
-    return entry.found;
-  const TypeFacts found = classify(type);  // may come here again for another type of this slot: stored when it is done
-  PyTypeObject* old = entry.type;
-  Py_INCREF(type);
-  entry = {type, type->tp_version_tag, found};
-  Py_XDECREF(old);  // last: it may run Python code, which may come here again
-  return found;
-}
+TypeFacts facts_of(PyTypeObject* type) noexcept { return known_types.get(type, classify).facts; }
+
+const Framework* framework_of(PyTypeObject* type) noexcept { return known_types.get(type, classify).framework; }
 
 }  // namespace dlbridge::frameworks

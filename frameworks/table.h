@@ -16,6 +16,7 @@ const Framework* find_framework(std::string_view name) noexcept;
 // Kinds that belong to no framework.
 extern const ArrayKind kOwnTensor;  // dlbridge's own: taken as it is
 extern const ArrayKind kGeneric;    // the object itself is looked at, protocol by protocol
+extern const ArrayKind kOpaque;     // the same; the type has no protocol, though the object may
 
 struct TypeFacts {
   const ArrayKind* kind = &kGeneric;  // never null
@@ -25,5 +26,9 @@ struct TypeFacts {
 // A copy, in two registers: any code that runs Python, be it by an allocation that starts the garbage collector, may
 // replace what is remembered. Never fails: what cannot be found out is kGeneric.
 TypeFacts facts_of(PyTypeObject* type) noexcept;
+
+// The framework that the type's objects belong to: whose arrays they are, or where the type or a base comes from. Null:
+// one of dlbridge's own Tensors, or nothing that the table knows. Runs no code of the type's.
+const Framework* framework_of(PyTypeObject* type) noexcept;
 
 }  // namespace dlbridge::frameworks

@@ -153,15 +153,17 @@ def asdlpack(
     """Any producer as a Tensor, without a copy unless `device` or `copy` asks for one."""
 
 def convert(
-    obj: Any,
-    to: str | ModuleType,
-    /,
+    tree: Any,
+    to: str | ModuleType | None = None,
     *,
+    like: Any = None,
+    dtype: Any = None,
     device: _Device | None = None,
     copy: bool | None = None,
+    layout: str | None = None,
     stream: _Stream = None,
 ) -> Any:
-    """Any producer as an object of the framework `to`."""
+    """Any producer, or all of them in a container, as objects of the framework `to`, or that of `like`."""
 
 @final
 class Plan:

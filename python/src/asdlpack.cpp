@@ -23,20 +23,7 @@ namespace dlbridge::py {
 namespace {
 
 using frameworks::ArrayKind;
-
-struct Options {
-  const char* operation = "asdlpack()";
-  bool* swapped = nullptr;  // where a reader says that the bytes are in the other order, if it may
-  Protocol protocol = Protocol::kNone;
-  StreamArgument stream;
-  std::optional<DLDevice> device;
-  bool must_copy = false;
-  bool never_copy = false;
-  bool takes_protocol = true;
-
-  // Data is copied in any case where the target cannot read host memory, and a copy can mend more than a view.
-  bool will_copy_from_host() const noexcept { return must_copy || (device && !is_host(*device) && !never_copy); }
-};
+using Options = ReadOptions;
 
 // --- readers, in the order in which they are preferred ---------------------------------------------------------------
 
@@ -216,20 +203,13 @@ bool parse_options(PyObject* const* args, PyObject* kwnames, Options& out) {
     PyObject** slot = nullptr;
     for (const auto& entry : table)
       if (name == entry.name || PyUnicode_Compare(name, entry.name) == 0) slot = entry.slot;
-    if (slot == nullptr || (slot == &protocol && !out.takes_protocol)) {
+    if (slot == nullptr) {
       PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument '%U'", out.operation, name);
       return false;
     }
     *slot = args[i];
   }
-  if (!parse_protocol(protocol, out.operation, out.protocol) || !parse_stream(stream, out.operation, out.stream) ||
-      !parse_device_argument(device, out.operation, out.device))
-    return false;
-  if (copy == nullptr || copy == Py_None) return true;
-  const int truth = PyObject_IsTrue(copy);
-  if (truth < 0) return false;
-  (truth != 0 ? out.must_copy : out.never_copy) = true;
-  return true;
+  return parse_protocol(protocol, out.operation, out.protocol) && parse_read_options(stream, device, copy, out);
 }
 
 // A host can read all host memory, and a GPU what is managed, in place: neither is a move. The reverse is one: plain
@@ -250,7 +230,9 @@ TensorObject* copy_swapped(const TensorObject* source, DLDevice target, const ch
   return copy_tensor(as_tensor(host.get()), target, operation, stream);
 }
 
-PyObject* apply_options(Ref tensor, const Options& options, bool swapped) {
+}  // namespace
+
+PyObject* apply_options(Ref tensor, const ReadOptions& options, bool swapped) {
   TensorObject* self = as_tensor(tensor.get());
   const DLDevice from = self->tensor.dl.device;
   const DLDevice target = options.device.value_or(from);
@@ -280,19 +262,27 @@ PyObject* apply_options(Ref tensor, const Options& options, bool swapped) {
   if (options.stream.kind == StreamArgument::Kind::kHandle &&
       !order_for_consumer(result, options.stream, options.operation))
     return nullptr;
-  return tensor.release();
+  return settled(as_tensor(tensor.release()), options.operation);
 }
 
-PyObject* read_with_options(PyObject* object, Options& options) {
-  bool swapped = false;
-  if (options.will_copy_from_host()) options.swapped = &swapped;
-  TensorObject* self = options.protocol == Protocol::kNone
-                           ? read_known(object, options)
-                           : read_generic(object, *frameworks::facts_of(Py_TYPE(object)).kind, options);
-  if (self == nullptr) return nullptr;
-  // The options come first: a producer that is copied from is told on its own stream.
-  return settled(as_tensor(apply_options(Ref(as_object(self)), options, swapped)), options.operation);
+bool parse_read_options(PyObject* stream, PyObject* device, PyObject* copy, ReadOptions& out) {
+  if (!parse_stream(stream, out.operation, out.stream) || !parse_device_argument(device, out.operation, out.device))
+    return false;
+  if (copy == nullptr || copy == Py_None) return true;
+  const int truth = PyObject_IsTrue(copy);
+  if (truth < 0) return false;
+  (truth != 0 ? out.must_copy : out.never_copy) = true;
+  return true;
 }
+
+PyObject* read_unapplied(PyObject* object, ReadOptions options, bool& swapped) {
+  if (options.will_copy_from_host()) options.swapped = &swapped;
+  return as_object(options.protocol == Protocol::kNone
+                       ? read_known(object, options)
+                       : read_generic(object, *frameworks::facts_of(Py_TYPE(object)).kind, options));
+}
+
+namespace {
 
 // Compiled into asdlpack() once more: read_any() has other callers, and the call costs asdlpack() 2 ns.
 [[gnu::always_inline]] inline PyObject* read_plain(PyObject* object, const Options& options) {
@@ -321,21 +311,14 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
     if (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0) [[likely]]
       return settled(as_tensor(read_plain(args[0], kPlain)), kPlain.operation);
     Options options;
-    return parse_options(args + 1, kwnames, options) ? read_with_options(args[0], options) : nullptr;
+    bool swapped = false;
+    Ref tensor(parse_options(args + 1, kwnames, options) ? read_unapplied(args[0], options, swapped) : nullptr);
+    // The options come before the tensor is settled: a producer that is copied from is told on its own stream.
+    return tensor ? apply_options(std::move(tensor), options, swapped) : nullptr;
   } catch (...) {
     raise_current_exception();
     return nullptr;
   }
-}
-
-PyObject* read_for_convert(PyObject* object, const char* operation, PyObject* const* values, PyObject* kwnames,
-                           bool& never_copy) {
-  Options options;
-  options.operation = operation;
-  options.takes_protocol = false;
-  if (!parse_options(values, kwnames, options)) return nullptr;
-  never_copy = options.never_copy;
-  return read_with_options(object, options);
 }
 
 TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {

@@ -1,15 +1,17 @@
 // convert(): read, plan, copy where it must be, and in: by the framework's C way, or by its function in
 // dlbridge/_convert.py.
+#include "python/src/convert.h"
+
 #include <string>
 
 #include "frameworks/numpy.h"
 #include "frameworks/plan.h"
 #include "frameworks/table.h"
+#include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
-#include "protocols/common/streams.h"
 #include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
-#include "python/src/convert.h"
+#include "python/src/kit/call.h"
 
 namespace dlbridge::py {
 
@@ -19,65 +21,6 @@ using frameworks::Framework;
 using frameworks::Plan;
 
 constexpr char kOperation[] = "convert()";
-
-// A borrowed reference, kept for good. Null with a Python error set.
-PyObject* python_half() {
-  static PyObject* module = nullptr;
-  if (module == nullptr) module = PyImport_ImportModule("dlbridge._convert");
-  return module;
-}
-
-// --- where to -------------------------------------------------------------------------------------------------------
-
-// A framework of the table, or a module that is none but has from_dlpack(): it knows best what it takes.
-struct Target {
-  const Framework* framework = nullptr;
-  Ref module;
-
-  explicit operator bool() const noexcept { return framework != nullptr || module; }
-};
-
-// The names and modules that were asked for last, each held so that its address stays its own.
-struct KnownTarget {
-  PyObject* to = nullptr;
-  const Framework* framework = nullptr;
-};
-KnownTarget known_targets[16];  // guarded by the GIL
-
-KnownTarget& known_target(PyObject* to) noexcept {
-  return known_targets[(reinterpret_cast<std::uintptr_t>(to) >> 4) % std::size(known_targets)];
-}
-
-// Empty with a Python error set.
-[[gnu::noinline]] Target search_target(PyObject* to) {
-  const bool is_module = PyModule_Check(to);
-  if (!is_module && !PyUnicode_Check(to)) {
-    raise(kOperation, ErrorCode::kWrongType,
-          "to is of type " + std::string(Py_TYPE(to)->tp_name) + "; it names a framework, as 'torch' or as the module");
-    return {};
-  }
-  const Ref name = is_module ? Ref(PyModule_GetNameObject(to)) : Ref::borrow(to);
-  Py_ssize_t length = 0;
-  const char* text = name ? PyUnicode_AsUTF8AndSize(name.get(), &length) : nullptr;
-  if (text == nullptr) return {};
-  const Framework* found = frameworks::find_framework({text, static_cast<std::size_t>(length)});
-  if (found == nullptr) {
-    PyObject* const half = python_half();
-    return {nullptr, Ref(half != nullptr ? PyObject_CallMethod(half, "find_importer", "O", name.get()) : nullptr)};
-  }
-  if (is_module || PyUnicode_CheckExact(to)) {
-    Py_INCREF(to);
-    const Ref old(std::exchange(known_target(to), {to, found}).to);
-  }
-  return {found, {}};
-}
-
-Target find_target(PyObject* to) {
-  const KnownTarget& known = known_target(to);
-  if (known.to == to) [[likely]]
-    return {known.framework, {}};
-  return search_target(to);
-}
 
 // --- in -------------------------------------------------------------------------------------------------------------
 
@@ -127,6 +70,7 @@ Ref import_module(const Framework& framework) {
 
 // By the table: shared, copied, or refused.
 PyObject* deliver(Ref tensor, const Framework& framework, bool never_copy) {
+  if (&framework == &kOwnTarget) return settled(as_tensor(tensor.release()), kOperation);
   TensorObject* self = as_tensor(tensor.get());
   const Plan plan = frameworks::plan(framework, self->tensor);
   if (plan.outcome != Plan::Outcome::kShared) [[unlikely]] {
@@ -168,33 +112,153 @@ TensorObject* expect_tensor(PyObject* object, const char* operation) {
   return nullptr;
 }
 
+constexpr char kNameAFramework[] = "Name one: convert(x, 'numpy')";
+
+PyObject* deliver(Ref tensor, PyObject* object, const Conversion& wanted) {
+  if (wanted.target.module) return deliver(std::move(tensor), wanted.target.module.get());
+  const Framework* framework = wanted.target.framework;
+  if (framework == nullptr) framework = own_target(object, kOperation, kNameAFramework);
+  return framework != nullptr ? deliver(std::move(tensor), *framework, wanted.read.never_copy) : nullptr;
+}
+
+[[gnu::cold]] void refuse_cast(const Tensor& tensor, DLDataType dtype) {
+  throw_issue(kOperation, ErrorCode::kCopyRefused,
+              "the array is " + std::string(tensor.dtype().name) + " and dtype asks for " + dtype_name(dtype) +
+                  ", which needs a copy that copy=False forbids. Leave copy out");
+}
+
+const ReadOptions kCopyOnly = [] {
+  ReadOptions out;
+  out.operation = kOperation;
+  out.must_copy = true;
+  return out;
+}();
+
+}  // namespace
+
+PyObject* convert_array(PyObject* object, const Conversion& wanted) {
+  ReadOptions options = wanted.read;
+  bool swapped = false;
+  Ref tensor = owned(read_unapplied(object, options, swapped));
+  if (wanted.dtype && !same_dtype(as_tensor(tensor.get())->tensor.dl.dtype, *wanted.dtype)) {
+    if (options.never_copy) refuse_cast(as_tensor(tensor.get())->tensor, *wanted.dtype);
+    if (swapped) tensor = owned(apply_options(std::move(tensor), kCopyOnly, true));
+    tensor = cast_tensor(std::move(tensor), *wanted.dtype, kOperation);
+    options.must_copy = swapped = false;
+  }
+  if (wanted.layout) tensor = with_axes(std::move(tensor), *wanted.layout, kOperation);
+  return deliver(owned(apply_options(std::move(tensor), options, swapped)), object, wanted);
+}
+
+namespace {
+
+// What stands for the array that `like` is: PyTorch's say nothing about their memory while they require grad.
+Ref readable_like(PyObject* like, const Framework* framework) {
+  const bool is_torch = framework != nullptr && std::string_view(framework->name) == "torch";
+  return is_torch ? owned(PyObject_CallMethod(like, "detach", nullptr)) : Ref::borrow(like);
+}
+
+// dtype="like" is the dtype of that array.
+bool means_like(PyObject* dtype) noexcept {
+  return dtype != nullptr && PyUnicode_Check(dtype) && PyUnicode_CompareWithASCIIString(dtype, "like") == 0;
+}
+
+void follow(PyObject* like, bool and_dtype, Conversion& out) {
+  if (!frameworks::facts_of(Py_TYPE(like)).kind->only_alone || PyMemoryView_Check(like))
+    out.target.framework = own_target(like, kOperation, "Give an array of the framework that is wanted, or name it");
+  else
+    throw_issue(kOperation, ErrorCode::kWrongType,
+                "like is of type " + type_name(like) + "; give an array of the framework that is wanted, or name it");
+  checked(out.target.framework != nullptr);
+  const Ref source = readable_like(like, out.target.framework);
+  const Ref tensor = owned(read_any(source.get(), kOperation));
+  const DLTensor& described = as_tensor(tensor.get())->tensor.dl;
+  if (!out.read.device) out.read.device = plain_memory_of(described.device);
+  if (and_dtype) out.dtype = described.dtype;
+}
+
+Conversion parse_conversion(const Call& call) {
+  enum { kTree, kTo, kLike, kDType, kDevice, kCopy, kLayout, kStream };
+  Conversion out;
+  out.read.operation = kOperation;
+  if (call[kTo] != nullptr && call[kLike] != nullptr)
+    throw_error(PyExc_TypeError, "%s takes to or like, not both: each says which framework", kOperation);
+  if (call[kTo] != nullptr) {
+    out.target = find_target(call[kTo]);
+    checked(static_cast<bool>(out.target));
+  }
+  checked(parse_read_options(call.given(kStream), call.given(kDevice), call.given(kCopy), out.read));
+  const bool like_dtype = means_like(call[kDType]);
+  if (like_dtype && call[kLike] == nullptr)
+    throw_error(PyExc_TypeError, "%s: dtype='like' needs like, the array whose dtype is meant", kOperation);
+  if (call[kDType] != nullptr && !like_dtype) out.dtype = parse_cast(call[kDType], kOperation);
+  if (call[kLayout] != nullptr) out.layout = parse_layout(call[kLayout], kOperation);
+  if (call[kLike] != nullptr) follow(call[kLike], like_dtype, out);
+  const bool asks_nothing =
+      !out.target && !out.dtype && !out.layout && call[kDevice] == nullptr && call[kCopy] == nullptr;
+  if (asks_nothing)
+    throw_error(PyExc_TypeError,
+                "%s needs at least one of to, like, dtype, device, copy and layout; to names a framework: "
+                "convert(x, 'numpy')",
+                kOperation);
+  return out;
+}
+
+bool is_plain_container(PyObject* object) noexcept {
+  constexpr unsigned long kContainers = Py_TPFLAGS_DICT_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS;
+  return PyType_HasFeature(Py_TYPE(object), kContainers);
+}
+
+// What speaks no protocol may hold arrays: looked at only now, so that it costs other arrays nothing.
+bool is_other_container(PyObject* object) {
+  if (PyErr_ExceptionMatches(exceptions.protocol) == 0) return false;
+  const ErrorGuard refusal;
+  return is_container(Py_TYPE(object));
+}
+
+PyObject* convert_any(PyObject* object, const Conversion& wanted) {
+  if (is_plain_container(object)) return convert_tree(object, wanted, kOperation, "tree");
+  try {
+    return checked(convert_array(object, wanted));
+  } catch (const PythonError&) {
+    if (!is_other_container(object)) return nullptr;
+    PyErr_Clear();
+    return convert_tree(object, wanted, kOperation, "tree");
+  }
+}
+
+// convert(x, "torch") of a container, or where the short way found no protocol.
+[[gnu::cold, gnu::noinline]] PyObject* convert_slowly(PyObject* object, Target target) {
+  Conversion wanted;
+  wanted.read.operation = kOperation;
+  wanted.target = std::move(target);
+  return convert_any(object, wanted);
+}
+
 }  // namespace
 
 PyObject* convert(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
   try {
-    if (nargs != 2) {
-      PyErr_Format(PyExc_TypeError, "%s takes two positional arguments, the array and where to; got %zd", kOperation,
-                   nargs);
-      return nullptr;
+    if (nargs != 2 || kwnames != nullptr || args[1] == Py_None) [[unlikely]] {
+      static constexpr Signature kSignature(kConvertDoc);
+      const Call call(kSignature, kOperation, args, nargs, kwnames);
+      return convert_any(call.given(0), parse_conversion(call));
     }
-    const Target target = find_target(args[1]);  // an unknown name is the caller's mistake, whatever the object is
+    Target target = find_target(args[1]);  // an unknown name is the caller's mistake, whatever the object is
     if (!target) return nullptr;
-    bool never_copy = false;
-    Ref tensor(kwnames == nullptr ? read_any(args[0], kOperation)
-                                  : read_for_convert(args[0], kOperation, args + 2, kwnames, never_copy));
-    if (!tensor) return nullptr;
+    if (is_plain_container(args[0])) return convert_slowly(args[0], std::move(target));
+    Ref tensor(read_any(args[0], kOperation));
+    if (!tensor) [[unlikely]] {
+      if (!is_other_container(args[0])) return nullptr;
+      PyErr_Clear();
+      return convert_slowly(args[0], std::move(target));
+    }
     if (target.framework == nullptr) return deliver(std::move(tensor), target.module.get());
-    return deliver(std::move(tensor), *target.framework, never_copy);
+    return deliver(std::move(tensor), *target.framework, false);
   } catch (...) {
     raise_current_exception();
     return nullptr;
   }
-}
-
-const Framework* find_target_framework(PyObject* to, bool& failed) {
-  const Target target = find_target(to);
-  failed = !target;
-  return target.framework;
 }
 
 PyObject* to_exchange(PyObject*, PyObject* const* args, Py_ssize_t nargs) noexcept {

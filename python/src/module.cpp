@@ -5,6 +5,7 @@
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
+#include "python/src/convert.h"
 #include "python/src/kit/pybind.h"
 #include "python/src/kit/tables.h"
 #include "python/src/nd/module.h"
@@ -26,12 +27,6 @@ constexpr char kAsdlpack[] =
     "copy: True always makes a dense writable copy, False never copies, None only for device.\n\n"
     "Raises TypeError (ProtocolError) where obj speaks no protocol, BufferError (ExchangeError) where the exchange\n"
     "must be refused, ValueError (DataError) for malformed data, OverflowError for shapes beyond 63 bits.";
-constexpr char kConvert[] =
-    "convert($module, obj, to, /, *, device=None, copy=None, stream=None)\n--\n\n"
-    "The array as an object of another framework, by the cheapest route that both understand.\n\n"
-    "to: 'numpy', 'torch', 'jax', 'tensorflow', 'cupy', … or the module itself.\n"
-    "copy: None copies only what the framework cannot take as it is (read-only data into PyTorch, negative\n"
-    "strides, …); False raises CopyError instead; True always copies.";
 constexpr char kToExchange[] =
     "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table.";
 constexpr char kToNumpy[] =
@@ -51,8 +46,9 @@ void init(PyObject* module) {
   translate_python_errors();
   checked(init_names() && init_exceptions(module));
   init_tensor_types(module);
-  add_functions(module, {method<kAsdlpack, asdlpack>(), method<kConvert, convert>(), method<kToExchange, to_exchange>(),
-                         method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
+  add_functions(module,
+                {method<kAsdlpack, asdlpack>(), method<kConvertDoc, convert>(), method<kToExchange, to_exchange>(),
+                 method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
   init_c_api(module);
   read_switches();
   init_dtype_device(module);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -134,6 +135,10 @@ constexpr const DTypeInfo* find_dtype_by_typestr(char kind, std::size_t itemsize
   for (const DTypeInfo& d : kDTypes)
     if (d.kind == kind && d.kind != 0 && d.itemsize == itemsize) return &d;
   return nullptr;
+}
+
+constexpr bool same_dtype(DLDataType a, DLDataType b) noexcept {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
 constexpr bool is_subbyte(DLDataType t) noexcept { return t.bits * t.lanes < 8; }

@@ -3,7 +3,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -130,10 +129,6 @@ inline const DTypeInfo& known_dtype(DLDataType dtype) {
   Tensor seen;
   point_at_record(seen, record, known_dtype(record.dl.dtype));
   return alias_of(seen);
-}
-
-inline bool same_dtype(DLDataType a, DLDataType b) noexcept {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
 [[gnu::cold]] inline std::string type_name_of(PyObject* object) {

@@ -270,7 +270,7 @@ class Arg {
     Tensor t;
     if constexpr (kTyped) {
       constexpr DType kDType = dtype_of_v<T>;
-      if (!detail::same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]]
+      if (!same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]]
         return Outcome::kUnfit;
       detail::point_at_record(t, record, info(kDType));
     } else {
