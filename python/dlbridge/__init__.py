@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dlbridge import tests
+    from dlbridge._adapt import adapt
     from dlbridge._compat import install_as_dlpack
     from dlbridge._inspect import Report, inspect
     from dlbridge._use import use
@@ -47,6 +48,7 @@ __all__ = [
     "Report",
     "Tensor",
     "__version__",
+    "adapt",
     "asdlpack",
     "convert",
     "get_cmake_dir",
@@ -60,6 +62,7 @@ __all__ = [
 # Names that are loaded on first use, so that `import dlbridge` stays under its 20 ms: (module, attribute or None).
 _LAZY: dict[str, tuple[str, str | None]] = {
     "Report": ("dlbridge._inspect", "Report"),
+    "adapt": ("dlbridge._adapt", "adapt"),
     "inspect": ("dlbridge._inspect", "inspect"),
     "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
     "nd": ("dlbridge.nd", None),

@@ -60,13 +60,13 @@ Ref read_or_copy(PyObject* object) {
   if (Ref tensor(read_any(object, kUnnamed)); tensor) return tensor;
   checked(!PyCapsule_CheckExact(object) && PyErr_ExceptionMatches(PyExc_BufferError) != 0);
   PyErr_Clear();
-  static PythonFunction copied("dlbridge._adapt", "copied");
+  static PythonFunction copied("dlbridge._may_convert", "copied");
   return copied(object);
 }
 
 PyObject* adapt(PyObject* object, const c_api::Wanted* wanted) noexcept {
   return guarded([&] {
-    static PythonFunction adapt("dlbridge._adapt", "adapt");
+    static PythonFunction adapt("dlbridge._may_convert", "adapt");
     const Ref tensor = read_or_copy(object);
     const DTypeInfo* dtype = wanted->dtype.bits != 0 ? find_dtype(wanted->dtype) : nullptr;
     const DeviceTypeInfo* device = wanted->device_type != 0 ? find_device_type(wanted->device_type) : nullptr;

@@ -158,12 +158,9 @@ Ref readable_like(PyObject* like, const Framework* framework) {
   return is_torch ? owned(PyObject_CallMethod(like, "detach", nullptr)) : Ref::borrow(like);
 }
 
-// dtype="like" is the dtype of that array.
-bool means_like(PyObject* dtype) noexcept {
-  return dtype != nullptr && PyUnicode_Check(dtype) && PyUnicode_CompareWithASCIIString(dtype, "like") == 0;
-}
+}  // namespace
 
-void follow(PyObject* like, bool and_dtype, Conversion& out) {
+void follow_array(PyObject* like, bool and_dtype, Conversion& out) {
   if (!frameworks::facts_of(Py_TYPE(like)).kind->only_alone || PyMemoryView_Check(like))
     out.target.framework = own_target(like, kOperation, "Give an array of the framework that is wanted, or name it");
   else
@@ -175,6 +172,13 @@ void follow(PyObject* like, bool and_dtype, Conversion& out) {
   const DLTensor& described = as_tensor(tensor.get())->tensor.dl;
   if (!out.read.device) out.read.device = plain_memory_of(described.device);
   if (and_dtype) out.dtype = described.dtype;
+}
+
+namespace {
+
+// dtype="like" is the dtype of that array.
+bool means_like(PyObject* dtype) noexcept {
+  return dtype != nullptr && PyUnicode_Check(dtype) && PyUnicode_CompareWithASCIIString(dtype, "like") == 0;
 }
 
 Conversion parse_conversion(const Call& call) {
@@ -193,7 +197,7 @@ Conversion parse_conversion(const Call& call) {
     throw_error(PyExc_TypeError, "%s: dtype='like' needs like, the array whose dtype is meant", kOperation);
   if (call[kDType] != nullptr && !like_dtype) out.dtype = parse_cast(call[kDType], kOperation);
   if (call[kLayout] != nullptr) out.layout = parse_layout(call[kLayout], kOperation);
-  if (call[kLike] != nullptr) follow(call[kLike], like_dtype, out);
+  if (call[kLike] != nullptr) follow_array(call[kLike], like_dtype, out);
   const bool asks_nothing =
       !out.target && !out.dtype && !out.layout && call[kDevice] == nullptr && call[kCopy] == nullptr;
   if (asks_nothing)

@@ -46,7 +46,9 @@ extern const frameworks::Framework kOwnTarget;  // dlbridge.Tensor itself; not i
 
 // Of a name or a module. Empty with a Python error set.
 Target find_target(PyObject* to);
-// The one that the object's own type belongs to. Null with a Python error set, which says what `what` is good for.
+// The one that the object's own type belongs to; null, with no Python error set, where that is not known.
+const frameworks::Framework* find_own_target(PyObject* object) noexcept;
+// The same. Null with a Python error set, which says what `what` is good for.
 const frameworks::Framework* own_target(PyObject* object, const char* operation, const char* remedy);
 // The framework of the table that `to` means to convert(). Null: none of the table, or `failed`, with a Python error
 // set.
@@ -103,6 +105,8 @@ struct Conversion {
 };
 
 PyObject* convert_array(PyObject* object, const Conversion& wanted);
+// What like= asks for. Throws with a Python error set.
+void follow_array(PyObject* like, bool and_dtype, Conversion& out);
 
 // --- tree.cpp: containers of arrays ---------------------------------------------------------------------------------
 
@@ -111,14 +115,21 @@ bool is_container(PyTypeObject* type);
 // The object with the arrays in it converted, or itself. `operation` and `root`: how the path of an array that fails
 // begins. New reference; throws with a Python error set.
 PyObject* convert_tree(PyObject* object, const Conversion& wanted, const char* operation, const char* root);
-// The arrays in an object, in the order of the walk: `take` is given each, and ends the walk by false.
+// The arrays in the arguments of a call, in their order: `take` is given each, and ends the walk by false.
 class ArrayTaker {
  public:
   virtual bool take(PyObject* array) = 0;
 
+  Py_ssize_t position = 0;      // of the argument that it is in; or
+  PyObject* keyword = nullptr;  // its name. Borrowed
+
  protected:
   ~ArrayTaker() = default;
 };
-bool walk_arrays(PyObject* object, ArrayTaker& taker);
+// From position `first` on. What take() gave last. Throws with a Python error set.
+bool walk_arguments(PyObject* args, Py_ssize_t first, PyObject* kwargs, ArrayTaker& taker);
+
+// --- adapt.cpp ------------------------------------------------------------------------------------------------------
+void init_adapt(PyObject* module);  // throws with a Python error set
 
 }  // namespace dlbridge::py

@@ -49,6 +49,7 @@ void init(PyObject* module) {
   add_functions(module,
                 {method<kAsdlpack, asdlpack>(), method<kConvertDoc, convert>(), method<kToExchange, to_exchange>(),
                  method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
+  init_adapt(module);
   init_c_api(module);
   read_switches();
   init_dtype_device(module);

@@ -68,11 +68,17 @@ Target find_target(PyObject* to) {
   return search_target(to);
 }
 
+const Framework* find_own_target(PyObject* object) noexcept {
+  if (const Framework* framework = frameworks::framework_of(Py_TYPE(object)); framework != nullptr) [[likely]]
+    return framework;
+  return frameworks::facts_of(Py_TYPE(object)).kind == &frameworks::kOwnTensor ? &kOwnTarget : nullptr;
+}
+
 const Framework* own_target(PyObject* object, const char* operation, const char* remedy) {
-  if (const Framework* framework = frameworks::framework_of(Py_TYPE(object)); framework != nullptr) return framework;
-  if (frameworks::facts_of(Py_TYPE(object)).kind == &frameworks::kOwnTensor) return &kOwnTarget;
-  raise(operation, ErrorCode::kWrongType, type_name(object) + " is of no framework that dlbridge knows. " + remedy);
-  return nullptr;
+  const Framework* framework = find_own_target(object);
+  if (framework == nullptr)
+    raise(operation, ErrorCode::kWrongType, type_name(object) + " is of no framework that dlbridge knows. " + remedy);
+  return framework;
 }
 
 const Framework* find_target_framework(PyObject* to, bool& failed) {

@@ -372,6 +372,19 @@ PyObject* convert_tree(PyObject* object, const Conversion& wanted, const char* o
   }
 }
 
-bool walk_arrays(PyObject* object, ArrayTaker& taker) { return Look(taker).visit(object); }
+bool walk_arguments(PyObject* args, Py_ssize_t first, PyObject* kwargs, ArrayTaker& taker) {
+  Look look(taker);
+  for (Py_ssize_t i = first; i < PyTuple_GET_SIZE(args); ++i) {
+    taker.position = i;
+    if (!look.visit(PyTuple_GET_ITEM(args, i))) return false;
+  }
+  Py_ssize_t at = 0;
+  PyObject* value;
+  while (PyDict_Next(kwargs, &at, &taker.keyword, &value)) {
+    const Ref held_name = Ref::borrow(taker.keyword), held = Ref::borrow(value);
+    if (!look.visit(value)) return false;
+  }
+  return true;
+}
 
 }  // namespace dlbridge::py
