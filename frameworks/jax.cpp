@@ -29,7 +29,30 @@ py::Read read_array(PyObject* array, const DLPackExchangeAPI*, py::ReadCall& cal
   return py::Read::kAbsent;
 }
 
-constexpr ArrayKind kArrays[] = {{.recognises = is_array, .read = read_array, .immutable = true}};
+// What jit, vmap and grad give a function in place of arrays: a class of jax's with "Tracer" in its name, or a base that
+// is called so.
+bool is_tracer(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
+  PyObject* const bases = type->tp_mro;
+  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+    if (std::strcmp(base->tp_name, "Tracer") != 0 || !PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) continue;
+    PyObject* const module = PyDict_GetItemString(base->tp_dict, "__module__");
+    const char* name = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+    PyErr_Clear();
+    if (name != nullptr && std::strncmp(name, "jax.", 4) == 0) return true;
+  }
+  return false;
+}
+
+bool refuse_tracer(PyObject* tracer, py::ReadCall& call) {
+  call.refuse(refused(std::string("the array is a tracer of jax (") + Py_TYPE(tracer)->tp_name +
+                      "), which stands for values while jit, vmap or grad trace a function; it has no memory. Convert "
+                      "outside of the traced function, or call back out of it: jax.pure_callback"));
+  return false;
+}
+
+constexpr ArrayKind kArrays[] = {{.recognises = is_array, .read = read_array, .immutable = true},
+                                 {.recognises = is_tracer, .check = refuse_tracer}};
 
 // JAX copies what is not aligned to 64 bytes on the CPU by itself, and refuses it with copy=False; strides that are not
 // a permutation of a dense array are "UNIMPLEMENTED".

@@ -108,20 +108,59 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
   else last_foreign = stream;
 }
 
-// Sparse, quantised, MKL-DNN and meta tensors: PyTorch's own RuntimeError, several lines of C++, becomes a cause.
-[[gnu::cold]] Read refuse_layout(py::ReadCall& call) {
+// What a tensor without readable memory is, in the words of dlbridge/_wrappers.py; empty: none of those it knows.
+[[gnu::cold]] std::string describe_wrapper(PyObject* object) {
+  const py::ErrorGuard guard;
+  const py::Ref module(PyImport_ImportModule("dlbridge._wrappers"));
+  const py::Ref text(module ? PyObject_CallMethod(module.get(), "describe", "O", object) : nullptr);
+  const char* utf8 = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string described = utf8 != nullptr ? utf8 : "";
+  PyErr_Clear();
+  return described;
+}
+
+// PyTorch's own RuntimeError, several lines of C++, becomes a cause.
+[[gnu::cold]] Read refuse_layout(PyObject* object, py::ReadCall& call) {
   if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return Read::kFailed;
   py::Ref cause = py::take_exception();
-  const py::Ref text(PyObject_Str(cause.get()));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  const std::string_view whole = utf8 != nullptr ? utf8 : "no reason given";
-  call.refuse(refused("PyTorch does not export the torch.Tensor: " + std::string(whole.substr(0, whole.find('\n'))) +
-                      ". Make it dense on a real device first, for example x.to_dense()"));
+  std::string why = describe_wrapper(object);
+  if (why.empty()) {
+    const py::Ref text(PyObject_Str(cause.get()));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    const std::string_view whole = utf8 != nullptr ? utf8 : "no reason given";
+    why = "PyTorch does not export the torch.Tensor: " + std::string(whole.substr(0, whole.find('\n'))) +
+          ". Make it dense on a real device first, for example x.to_dense()";
+  }
+  PyErr_Clear();
+  call.refuse(refused(std::move(why)));
   py::set_exception(std::move(cause));
   return Read::kFailed;
 }
 
-bool check_tensor(PyObject* object, py::ReadCall& call) { return ask_torch(object, true, TorchChecks{}, call); }
+// Wrappers of tracers are exported with no data: that is no damage of the struct.
+[[gnu::cold]] Read refuse_struct(PyObject* object, Status status, py::ReadCall& call) {
+  std::string why = describe_wrapper(object);
+  return call.refuse(why.empty() ? std::move(status) : refused(std::move(why)));
+}
+
+bool is_named_as_wrapper(PyTypeObject* type) noexcept {
+  const std::string_view name = type->tp_name;
+  return name == "FakeTensor" || name == "FunctionalTensor" || name == "NestedTensor";
+}
+
+bool check_tensor(PyObject* object, py::ReadCall& call) {
+  if (is_named_as_wrapper(Py_TYPE(object))) [[unlikely]] {
+    if (std::string why = describe_wrapper(object); !why.empty()) return call.refuse(refused(std::move(why))), false;
+  }
+  return ask_torch(object, true, TorchChecks{}, call);
+}
+
+bool refuse_proxy(PyObject*, py::ReadCall& call) {
+  call.refuse(refused("the object is a torch.fx.Proxy, which stands for a value while torch.fx traces; it has no "
+                      "memory. Convert outside "
+                      "of the traced code, or make the function that converts a leaf: torch.fx.wrap('name')"));
+  return false;
+}
 
 // The borrowed DLTensor (the object keeps the memory), with the checks that the table leaves out.
 Read read_tensor(PyObject* object, const DLPackExchangeAPI* api, py::ReadCall& call, py::TensorObject* self) {
@@ -130,10 +169,10 @@ Read read_tensor(PyObject* object, const DLPackExchangeAPI* api, py::ReadCall& c
   // Borrowed: PyTorch's tensor object keeps the memory and is held. Its struct has no flags, and PyTorch has no
   // read-only tensors.
   DLTensor borrowed;
-  if (api->dltensor_from_py_object_no_sync(object, &borrowed) != 0) return refuse_layout(call);
+  if (api->dltensor_from_py_object_no_sync(object, &borrowed) != 0) return refuse_layout(object, call);
   if (!check_lazy_bits(object, borrowed.dtype, call)) return Read::kFailed;
   if (Status status = decode_dltensor(borrowed, 0, self->tensor); !status.ok()) [[unlikely]]
-    return call.refuse(std::move(status));
+    return refuse_struct(object, std::move(status), call);
   if (!dlpack::query_stream(api, call, self->tensor)) return Read::kFailed;
   if (const Ordering& ready = self->tensor.ready; ready.handle > kPerThreadStream) [[unlikely]]
     if (!cuda::is_lasting_stream(ready.handle)) note_own_stream(ready.handle, self->tensor.dl.device.device_id);
@@ -154,9 +193,16 @@ bool is_exact_tensor(PyTypeObject* type, const DLPackExchangeAPI* api) noexcept 
   return api != nullptr && py::loaded_global("torch", "Tensor").get() == reinterpret_cast<PyObject*>(type);
 }
 
+bool is_proxy(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
+  const py::Ref proxy = py::loaded_global("torch.fx.proxy", "Proxy");
+  return proxy && PyType_Check(proxy.get()) &&
+         PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(proxy.get())) != 0;
+}
+
 // Subclasses inherit the table but not what it promises; and only __dlpack__ refuses conj and requires_grad.
 constexpr ArrayKind kArrays[] = {{.recognises = is_exact_tensor, .read = read_tensor, .check = check_tensor},
-                                 {.recognises = is_tensor, .check = check_tensor, .only_dlpack = true}};
+                                 {.recognises = is_tensor, .check = check_tensor, .only_dlpack = true},
+                                 {.recognises = is_proxy, .check = refuse_proxy}};
 
 constexpr Consumer kTakes[] = {{.takes = kTorchCaps, .enter = "from_dlpack"}};
 constexpr const char* kNames[] = {"pytorch"};
