@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from dlbridge._adapt import adapt
     from dlbridge._compat import install_as_dlpack
     from dlbridge._inspect import Report, inspect
+    from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
+    from dlbridge._records import fields
     from dlbridge._use import use
 
 __all__ = [
@@ -51,11 +53,16 @@ __all__ = [
     "adapt",
     "asdlpack",
     "convert",
+    "fields",
     "get_cmake_dir",
     "get_include",
     "inspect",
     "install_as_dlpack",
+    "pack_float4",
+    "pack_int4",
     "tests",
+    "unpack_float4",
+    "unpack_int4",
     "use",
 ]
 
@@ -63,10 +70,15 @@ __all__ = [
 _LAZY: dict[str, tuple[str, str | None]] = {
     "Report": ("dlbridge._inspect", "Report"),
     "adapt": ("dlbridge._adapt", "adapt"),
+    "fields": ("dlbridge._records", "fields"),
     "inspect": ("dlbridge._inspect", "inspect"),
     "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
     "nd": ("dlbridge.nd", None),
+    "pack_float4": ("dlbridge._packing", "pack_float4"),
+    "pack_int4": ("dlbridge._packing", "pack_int4"),
     "tests": ("dlbridge.tests", None),
+    "unpack_float4": ("dlbridge._packing", "unpack_float4"),
+    "unpack_int4": ("dlbridge._packing", "unpack_int4"),
     "use": ("dlbridge._use", "use"),
 }
 

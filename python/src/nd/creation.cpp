@@ -9,6 +9,7 @@
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
 #include "python/src/bridge.h"
+#include "python/src/convert.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 #include "python/src/nd/runtime/runtime.h"
@@ -155,9 +156,27 @@ PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice dev
   });
 }
 
-Ref adopt_any(PyObject* object) {
+// The tensor of any array. Under a declared copy, numbers in the other byte order or at odd addresses come as a copy
+// that has been turned around; it is tried only where the array is refused as it is.
+Ref read_source(PyObject* object, bool may_copy) {
+  constexpr char kOperation[] = "nd.asarray()";
+  Ref tensor(read_any(object, kOperation));
+  if (tensor) return tensor;
+  if (!may_copy || PyErr_ExceptionMatches(exceptions.exchange) == 0) throw PythonError();
+  Ref refusal = take_exception();
+  ReadOptions options;
+  options.operation = kOperation;
+  options.must_copy = true;
+  bool swapped = false;
+  tensor = Ref(read_unapplied(object, options, swapped));
+  if (tensor) return owned(apply_options(std::move(tensor), options, swapped));
+  set_exception(std::move(refusal));
+  throw PythonError();
+}
+
+Ref adopt_any(PyObject* object, bool may_copy = false) {
   if (is_array(object)) return Ref::borrow(object);
-  return owned(adopt(as_tensor(owned(read_any(object, "nd.asarray()")).get())));
+  return owned(adopt(as_tensor(read_source(object, may_copy).get())));
 }
 
 }  // namespace
@@ -194,7 +213,7 @@ PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DL
       PyErr_Clear();
     }
   }
-  Ref array = adopt_any(object);
+  Ref array = adopt_any(object, copy == std::optional(true));
   const Tensor& t = tensor_of(array.get());
   const bool host_source = is_host(t.dl.device);
   const DLDevice target = device.value_or(is_array(object) || !host_source ? home(t.dl.device) : default_device());
