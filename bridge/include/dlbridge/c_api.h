@@ -28,7 +28,7 @@ struct Record {
   std::int64_t size;            // number of elements
   std::uintptr_t ready_handle;  // where the data becomes ready: dlbridge/stream.h
   std::uint8_t ready_kind;      // Ordering::Kind
-  std::uint8_t protocol;        // 1 dlpack, 2 array_interface, 3 cuda_array_interface, 4 buffer
+  std::uint8_t protocol;        // 1 dlpack, 2 array_interface, 3 cuda_array_interface, 4 buffer, 5 arrow
   _object* holder;              // a new reference, which keeps the memory
 };
 

@@ -1,4 +1,4 @@
-// The dtype table: every mapping between DLPack, PEP 3118, typestr, NumPy, C++ and names derives from kDTypes.
+// The dtype table: every mapping between DLPack, PEP 3118, typestr, NumPy, Arrow, C++ and names derives from kDTypes.
 #pragma once
 
 #include <array>
@@ -32,6 +32,7 @@ struct DTypeInfo {
   char kind;                 // typestr kind; 0: no typestr can say this dtype
   std::string_view pep3118;  // native struct code; empty: the buffer protocol cannot say it
   std::int8_t numpy_type;    // NPY_TYPES; -1: not one of NumPy's own
+  char arrow = 0;            // Arrow's format of such elements side by side; 0: none (its bool is packed to bits)
 
   // Rows are compared by what they are rows of: t.dtype() == dtype_of_v<float>.
   friend constexpr bool operator==(const DTypeInfo& a, const DTypeInfo& b) noexcept { return a.id == b.id; }
@@ -40,18 +41,18 @@ struct DTypeInfo {
 
 inline constexpr std::array<DTypeInfo, 28> kDTypes{{
     {DType::kBool, "bool", kDLBool, 8, 1, 1, 'b', "?", 0},
-    {DType::kInt8, "int8", kDLInt, 8, 1, 1, 'i', "b", 1},
-    {DType::kInt16, "int16", kDLInt, 16, 1, 2, 'i', "h", 3},
-    {DType::kInt32, "int32", kDLInt, 32, 1, 4, 'i', "i", 5},
-    {DType::kInt64, "int64", kDLInt, 64, 1, 8, 'i', sizeof(long) == 8 ? "l" : "q", sizeof(long) == 8 ? 7 : 9},
-    {DType::kUInt8, "uint8", kDLUInt, 8, 1, 1, 'u', "B", 2},
-    {DType::kUInt16, "uint16", kDLUInt, 16, 1, 2, 'u', "H", 4},
-    {DType::kUInt32, "uint32", kDLUInt, 32, 1, 4, 'u', "I", 6},
-    {DType::kUInt64, "uint64", kDLUInt, 64, 1, 8, 'u', sizeof(long) == 8 ? "L" : "Q", sizeof(long) == 8 ? 8 : 10},
-    {DType::kFloat16, "float16", kDLFloat, 16, 1, 2, 'f', "e", 23},
+    {DType::kInt8, "int8", kDLInt, 8, 1, 1, 'i', "b", 1, 'c'},
+    {DType::kInt16, "int16", kDLInt, 16, 1, 2, 'i', "h", 3, 's'},
+    {DType::kInt32, "int32", kDLInt, 32, 1, 4, 'i', "i", 5, 'i'},
+    {DType::kInt64, "int64", kDLInt, 64, 1, 8, 'i', sizeof(long) == 8 ? "l" : "q", sizeof(long) == 8 ? 7 : 9, 'l'},
+    {DType::kUInt8, "uint8", kDLUInt, 8, 1, 1, 'u', "B", 2, 'C'},
+    {DType::kUInt16, "uint16", kDLUInt, 16, 1, 2, 'u', "H", 4, 'S'},
+    {DType::kUInt32, "uint32", kDLUInt, 32, 1, 4, 'u', "I", 6, 'I'},
+    {DType::kUInt64, "uint64", kDLUInt, 64, 1, 8, 'u', sizeof(long) == 8 ? "L" : "Q", sizeof(long) == 8 ? 8 : 10, 'L'},
+    {DType::kFloat16, "float16", kDLFloat, 16, 1, 2, 'f', "e", 23, 'e'},
     {DType::kBFloat16, "bfloat16", kDLBfloat, 16, 1, 2, 0, "", -1},
-    {DType::kFloat32, "float32", kDLFloat, 32, 1, 4, 'f', "f", 11},
-    {DType::kFloat64, "float64", kDLFloat, 64, 1, 8, 'f', "d", 12},
+    {DType::kFloat32, "float32", kDLFloat, 32, 1, 4, 'f', "f", 11, 'f'},
+    {DType::kFloat64, "float64", kDLFloat, 64, 1, 8, 'f', "d", 12, 'g'},
     {DType::kComplex32, "complex32", kDLComplex, 32, 1, 4, 0, "Ze", -1},
     {DType::kComplex64, "complex64", kDLComplex, 64, 1, 8, 'c', "Zf", 14},
     {DType::kComplex128, "complex128", kDLComplex, 128, 1, 16, 'c', "Zd", 15},
@@ -141,6 +142,13 @@ constexpr bool same_dtype(DLDataType a, DLDataType b) noexcept {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
+// By Arrow's one-letter format of fixed-width numbers.
+constexpr const DTypeInfo* find_dtype_by_arrow(char format) noexcept {
+  for (const DTypeInfo& d : kDTypes)
+    if (d.arrow == format && format != 0) return &d;
+  return nullptr;
+}
+
 constexpr bool is_subbyte(DLDataType t) noexcept { return t.bits * t.lanes < 8; }
 
 // Bytes from one element to the next; for a packed sub-byte type this is the padded width, see storage_bytes().
@@ -205,6 +213,7 @@ consteval bool table_is_consistent() {
     if (d.itemsize != itemsize_bytes(to_dl(d.id))) return false;
     if (d.kind != 0 && find_dtype_by_typestr(d.kind, d.itemsize) != &d) return false;
     if (d.numpy_type >= 0 && find_dtype_by_numpy_type(d.numpy_type) != &d) return false;
+    if (d.arrow != 0 && find_dtype_by_arrow(d.arrow) != &d) return false;
   }
   return true;
 }

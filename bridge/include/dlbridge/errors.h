@@ -9,7 +9,7 @@
 namespace dlbridge {
 
 enum class ErrorCode : std::uint8_t {
-  kNoProtocol,   // the object speaks none of the four protocols            -> TypeError
+  kNoProtocol,   // the object speaks none of the protocols                 -> TypeError
   kWrongType,    // an argument or a field has the wrong type               -> TypeError
   kRefused,      // an exchange the specification says to refuse            -> BufferError
   kCopyRefused,  // refused only because copying was forbidden              -> BufferError and ValueError
