@@ -44,7 +44,7 @@ bool init_exceptions(PyObject* module) {
                        "The exchange needs a copy and copy=False forbids it. A BufferError and a ValueError.",
                        bases.get()) &&
          add_exception(module, exceptions.protocol, "ProtocolError",
-                       "The object speaks none of the four protocols. A TypeError.", PyExc_TypeError) &&
+                       "The object speaks none of the protocols. A TypeError.", PyExc_TypeError) &&
          add_exception(module, exceptions.data, "DataError",
                        "Data that breaks its protocol, or an argument with a bad value. A ValueError.",
                        PyExc_ValueError) &&

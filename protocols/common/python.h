@@ -55,9 +55,12 @@ struct Names {
   PyObject* array_interface;        // "__array_interface__"
   PyObject* array_struct;           // "__array_struct__"
   PyObject* cuda_array_interface;   // "__cuda_array_interface__"
+  PyObject* arrow_c_array;          // "__arrow_c_array__"
+  PyObject* arrow_c_stream;         // "__arrow_c_stream__"
+  PyObject* arrow_c_device_array;   // "__arrow_c_device_array__"
   PyObject* cuda_stream;            // "__cuda_stream__"
   PyObject *shape, *typestr, *data, *strides, *version, *stream, *mask, *descr, *offset;
-  PyObject *max_version, *dl_device, *copy, *protocol, *device, *to;
+  PyObject *max_version, *dl_device, *copy, *protocol, *device, *to, *nulls;
   PyObject *requires_grad, *is_conj, *is_neg;
   PyObject* max_version_value;              // (1, 3)
   PyObject* kw_max_version;                 // ("max_version",)

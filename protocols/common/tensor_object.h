@@ -9,8 +9,9 @@
 
 namespace dlbridge::py {
 
-enum class Protocol : std::uint8_t { kNone, kDLPack, kArrayInterface, kCudaArrayInterface, kBuffer };
-inline constexpr const char* kProtocolNames[] = {"none", "dlpack", "array_interface", "cuda_array_interface", "buffer"};
+enum class Protocol : std::uint8_t { kNone, kDLPack, kArrayInterface, kCudaArrayInterface, kBuffer, kArrow };
+inline constexpr const char* kProtocolNames[] = {"none",   "dlpack", "array_interface", "cuda_array_interface",
+                                                 "buffer", "arrow"};
 
 struct StreamNotes;
 

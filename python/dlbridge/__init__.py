@@ -1,8 +1,9 @@
 """Any array in, any protocol out.
 
-``asdlpack(obj)`` turns any object that offers DLPack, ``__array_interface__``, ``__cuda_array_interface__`` or the
-buffer protocol into a `Tensor` that offers all of them, without a copy; ``convert(obj, "torch")`` gives it to a
-framework by name. Importing this package imports no framework and no NumPy.
+``asdlpack(obj)`` turns any object that offers DLPack, ``__array_interface__``, ``__cuda_array_interface__``, the
+buffer protocol or Arrow into a `Tensor` that offers all of them, without a copy; ``convert(obj, "torch")`` gives it to
+a framework by name, and ``columns(table)`` takes a data frame apart. Importing this package imports no framework
+and no NumPy.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dlbridge._core import (
     Tensor,
     __version__,
     asdlpack,
+    columns,
     convert,
 )
 
@@ -52,6 +54,7 @@ __all__ = [
     "__version__",
     "adapt",
     "asdlpack",
+    "columns",
     "convert",
     "fields",
     "get_cmake_dir",

@@ -31,7 +31,8 @@ def _asdlpack(obj: Any, impl_cls: type | None = None, **options: Any) -> _core.T
             f"asdlpack(): impl_cls={impl_cls!r} is neither DLManagedTensor nor DLManagedTensorVersioned. Leave it out: "
             "the tensor gives both"
         )
-    return _core.asdlpack(obj, **options)
+    tensor: _core.Tensor = _core.asdlpack(obj, **options)
+    return tensor
 
 
 def _reader(name: str, protocol: str) -> Any:

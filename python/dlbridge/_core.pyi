@@ -1,9 +1,10 @@
 from types import ModuleType
-from typing import Any, Final, Literal, SupportsIndex, TypeAlias, TypedDict, final
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, TypedDict, final, overload
 
 from typing_extensions import disjoint_base
 
-_Protocol: TypeAlias = Literal["dlpack", "array_interface", "cuda_array_interface", "buffer"] | str
+_Protocol: TypeAlias = Literal["dlpack", "array_interface", "cuda_array_interface", "buffer", "arrow"] | str
+_Nulls: TypeAlias = Literal["refuse", "nan"]
 _Device: TypeAlias = Device | str
 _Stream: TypeAlias = int | object | None
 
@@ -131,6 +132,12 @@ class HostTensor(Tensor):
     def __array_interface__(self) -> dict[str, Any]: ...
     @property
     def __array_struct__(self) -> Any: ...
+    def __arrow_c_schema__(self) -> Any:
+        """A capsule with the type of the Arrow array."""
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """Capsules of an Arrow schema and array that shares the memory: dense tensors of numbers."""
+    def __arrow_c_device_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """The same with the device."""
     # C slots; CPython shows them under these names from 3.12 on.
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, view: memoryview, /) -> None: ...
@@ -140,7 +147,12 @@ class CudaTensor(Tensor):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __arrow_c_schema__(self) -> Any:
+        """A capsule with the type of the Arrow array."""
+    def __arrow_c_device_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """Capsules of an Arrow schema and device array that shares the memory, with an event where one is needed."""
 
+@overload
 def asdlpack(
     obj: Any,
     /,
@@ -149,9 +161,27 @@ def asdlpack(
     stream: _Stream = None,
     device: _Device | None = None,
     copy: bool | None = None,
+    nulls: _Nulls = "refuse",
 ) -> Tensor:
-    """Any producer as a Tensor, without a copy unless `device` or `copy` asks for one."""
+    """Any producer as a Tensor, without a copy unless `device`, `copy` or `nulls` asks for one."""
 
+@overload
+def asdlpack(
+    obj: Any,
+    /,
+    *,
+    protocol: _Protocol | None = None,
+    stream: _Stream = None,
+    device: _Device | None = None,
+    copy: bool | None = None,
+    nulls: Literal["mask"],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def columns(table: Any, /, *, nulls: _Nulls = "refuse", copy: bool | None = None) -> dict[str, Tensor]:
+    """The columns of a table that speaks Arrow, by name."""
+
+@overload
+def columns(table: Any, /, *, nulls: Literal["mask"], copy: bool | None = None) -> dict[str, tuple[Tensor, Tensor]]: ...
 def convert(
     tree: Any,
     to: str | ModuleType | None = None,
@@ -213,6 +243,7 @@ def reinterpret(
     readonly: bool | None = None,
     padded: bool | None = None,
 ) -> Tensor: ...
+def arrow_type(obj: Any, /) -> str | None: ...
 def cuda_info() -> dict[str, Any]: ...
 def target_name(to: str | ModuleType, /) -> str: ...
 def framework_name(obj: Any, /) -> str | None: ...

@@ -8,12 +8,13 @@ from typing import Any
 
 from dlbridge import _core
 
-# Protocol -> the attribute that offers it; the buffer protocol is a C slot and has none before Python 3.12.
-ATTRIBUTES: dict[str, str] = {
-    "dlpack": "__dlpack__",
-    "array_interface": "__array_interface__",
-    "cuda_array_interface": "__cuda_array_interface__",
-    "buffer": "__buffer__",
+# Protocol -> the attributes that offer it; the buffer protocol is a C slot and has none before Python 3.12.
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "dlpack": ("__dlpack__",),
+    "array_interface": ("__array_interface__",),
+    "cuda_array_interface": ("__cuda_array_interface__",),
+    "buffer": ("__buffer__",),
+    "arrow": ("__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_array__"),
 }
 EXCHANGE_API = "__dlpack_c_exchange_api__"
 
@@ -60,7 +61,8 @@ class Report:
     """The answer of inspect().
 
     `kind` is "object" or "capsule"; `best` the protocol that asdlpack() takes, empty where it refuses for the reason
-    in `refusal`; `capsule` the fields of a DLPack capsule, read without consuming it.
+    in `refusal`; `arrow_type` the type that the object has in Arrow, with the unit of times ("timestamp[us, UTC]"),
+    empty where it speaks no Arrow; `capsule` the fields of a DLPack capsule, read without consuming it.
     """
 
     type: str
@@ -69,6 +71,7 @@ class Report:
     c_exchange_api: bool = False
     best: str = ""
     refusal: str = ""
+    arrow_type: str = ""
     disagreements: list[str] = field(default_factory=list)
     capsule: dict[str, Any] | None = None
 
@@ -82,6 +85,8 @@ class Report:
             yield f"  {name + ':':22}{offer}"
         if self.kind == "object":
             yield f"  {'C exchange API:':22}{'on the type' if self.c_exchange_api else 'no'}"
+        if self.arrow_type:
+            yield f"  {'Arrow type:':22}{self.arrow_type}"
         for name, value in (self.capsule or {}).items():
             yield f"  {name + ':':22}{value}"
         if self.best:
@@ -139,15 +144,18 @@ def _presence(obj: Any, protocol: str) -> tuple[bool, bool, str]:
     if protocol == "buffer":
         present, why = _has_buffer(obj)
         return present, present, why
-    name = ATTRIBUTES[protocol]
-    on_type = hasattr(type(obj), name)
-    try:
-        getattr(obj, name)
-    except AttributeError as error:
-        return on_type, False, str(error) if on_type else ""
-    except Exception as error:
-        return on_type, True, _reason(error)
-    return on_type, True, ""
+    on_type, why = False, ""
+    for name in ATTRIBUTES[protocol]:
+        on_type = hasattr(type(obj), name)
+        try:
+            getattr(obj, name)
+        except AttributeError as error:
+            why = str(error) if on_type else ""
+        except Exception as error:
+            return on_type, True, _reason(error)
+        else:
+            return on_type, True, ""
+    return on_type, False, why
 
 
 def _offer(obj: Any, protocol: str) -> Offer:
@@ -159,6 +167,13 @@ def _offer(obj: Any, protocol: str) -> Offer:
     except Exception as error:
         return Offer(protocol, on_type, True, refusal=_reason(error))
     return Offer(protocol, on_type, True, _describe(tensor))
+
+
+def _arrow_type(obj: Any) -> str:
+    try:
+        return _core.arrow_type(obj) or ""
+    except Exception:
+        return ""  # the offer says why
 
 
 def _comparable(d: Descriptor) -> dict[str, object]:
@@ -178,7 +193,8 @@ def _disagreements(offers: dict[str, Offer]) -> list[str]:
     said = {name: _comparable(o.descriptor) for name, o in offers.items() if o.descriptor is not None}
     lines = []
     for key in ("shape", "strides", "dtype", "device", "readonly", "data_ptr"):
-        values = {name: fields[key] for name, fields in said.items()}
+        # Arrow says of all its arrays that nobody writes to them.
+        values = {name: fields[key] for name, fields in said.items() if (key, name) != ("readonly", "arrow")}
         if len({str(value) for value in values.values()}) > 1:
             lines.append(f"{key}: " + ", ".join(f"{name} says {value}" for name, value in values.items()))
     return lines
@@ -200,7 +216,8 @@ def inspect(obj: Any) -> Report:
     """Reports which protocols `obj` offers and what each of them says.
 
     Every protocol that is offered is read once, as asdlpack() reads it; a DLPack capsule is only looked at, and can
-    be consumed afterwards. Raises nothing for a bad producer: its errors are in the report.
+    be consumed afterwards. An Arrow stream that can be read once is read. Raises nothing for a bad producer: its errors
+    are in the report.
     """
     kind = type(obj)
     if kind.__name__ == "PyCapsule":
@@ -218,5 +235,6 @@ def inspect(obj: Any) -> Report:
         c_exchange_api=hasattr(kind, EXCHANGE_API),
         best=best,
         refusal=refusal,
+        arrow_type=_arrow_type(obj),
         disagreements=_disagreements(offers),
     )

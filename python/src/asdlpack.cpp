@@ -7,6 +7,7 @@
 #include "frameworks/numpy.h"
 #include "frameworks/table.h"
 #include "protocols/array_interface/array_interface.h"
+#include "protocols/arrow/arrow.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/common/bool_bytes.h"
 #include "protocols/common/byte_order.h"
@@ -38,6 +39,14 @@ Read read_by(PyObject* object, const Options&, ReadCall& call, TensorObject* sel
   return kRead(object, call, self);
 }
 
+Read read_arrow(PyObject* object, const Options& options, ReadCall& call, TensorObject* self) {
+  using arrow_c::Copies;
+  const Copies copies = options.never_copy              ? Copies::kNever
+                        : options.will_copy_from_host() ? Copies::kAllowed
+                                                        : Copies::kDeclared;
+  return arrow_c::read(object, arrow_c::options_of(options.nulls, copies), call, self, options.mask);
+}
+
 struct Reader {
   Protocol protocol;
   const char* attribute;
@@ -49,6 +58,7 @@ constexpr Reader kReaders[] = {
     {Protocol::kArrayInterface, "__array_struct__", read_by<array_interface::read_struct>},
     {Protocol::kArrayInterface, "__array_interface__", read_by<array_interface::read_dict>},
     {Protocol::kBuffer, "buffer", read_by<buffer::read>},
+    {Protocol::kArrow, "Arrow", read_arrow},
 };
 
 // --- what no consumer could use as it is -----------------------------------------------------------------------------
@@ -101,8 +111,8 @@ void raise_no_protocol(PyObject* object, const Options& options) {
   }
   raise(options.operation, ErrorCode::kNoProtocol,
         type_name(object) + " has none of __dlpack__, __cuda_array_interface__, __array_interface__, "
-                            "__array_struct__ and no buffer. Convert it to an array first, for example with "
-                            "numpy.asarray()");
+                            "__array_struct__, __arrow_c_array__, __arrow_c_stream__ and no buffer. Convert it to an "
+                            "array first, for example with numpy.asarray()");
 }
 
 // By the protocols in turn, with what the table knows of the array's kind and the protocols do not say.
@@ -181,23 +191,39 @@ bool parse_protocol(PyObject* argument, const char* operation, Protocol& out) {
   if (argument == nullptr || argument == Py_None) return true;
   const char* text = PyUnicode_Check(argument) ? PyUnicode_AsUTF8(argument) : nullptr;
   if (text == nullptr) PyErr_Clear();
-  for (int i = 1; text != nullptr && i < 5; ++i) {
+  for (int i = 1; text != nullptr && i < static_cast<int>(std::size(kProtocolNames)); ++i) {
     if (std::string_view(text) != kProtocolNames[i]) continue;
     out = static_cast<Protocol>(i);
     return true;
   }
   raise(operation, PyUnicode_Check(argument) ? ErrorCode::kMalformed : ErrorCode::kWrongType,
         "protocol is " + (text != nullptr ? "'" + std::string(text) + "'" : type_name(argument)) +
-            "; give 'dlpack', 'array_interface', 'cuda_array_interface', 'buffer' or None");
+            "; give 'dlpack', 'array_interface', 'cuda_array_interface', 'buffer', 'arrow' or None");
+  return false;
+}
+
+// Nulls are Arrow's: an object is read by it where something is to become of them.
+bool choose_arrow(Options& options) {
+  if (options.protocol == Protocol::kNone || options.protocol == Protocol::kArrow) {
+    options.protocol = Protocol::kArrow;
+    return true;
+  }
+  raise(options.operation, ErrorCode::kMalformed,
+        std::string("nulls is given, and protocol='") + kProtocolNames[static_cast<int>(options.protocol)] +
+            "' knows no nulls. Leave one of the two out");
   return false;
 }
 
 bool parse_options(PyObject* const* args, PyObject* kwnames, Options& out) {
-  PyObject *protocol = nullptr, *stream = nullptr, *device = nullptr, *copy = nullptr;
+  PyObject *protocol = nullptr, *stream = nullptr, *device = nullptr, *copy = nullptr, *nulls = nullptr;
   const struct {
     PyObject* name;
     PyObject** slot;
-  } table[] = {{names.protocol, &protocol}, {names.stream, &stream}, {names.device, &device}, {names.copy, &copy}};
+  } table[] = {{names.protocol, &protocol},
+               {names.stream, &stream},
+               {names.device, &device},
+               {names.copy, &copy},
+               {names.nulls, &nulls}};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     PyObject** slot = nullptr;
@@ -209,7 +235,10 @@ bool parse_options(PyObject* const* args, PyObject* kwnames, Options& out) {
     }
     *slot = args[i];
   }
-  return parse_protocol(protocol, out.operation, out.protocol) && parse_read_options(stream, device, copy, out);
+  if (!parse_protocol(protocol, out.operation, out.protocol) || !parse_read_options(stream, device, copy, out) ||
+      !arrow_c::parse_nulls(nulls, out.operation, out.nulls))
+    return false;
+  return out.nulls == arrow_c::Nulls::kRefuse || choose_arrow(out);
 }
 
 // A host can read all host memory, and a GPU what is managed, in place: neither is a move. The reverse is one: plain
@@ -249,7 +278,8 @@ PyObject* apply_options(Ref tensor, const ReadOptions& options, bool swapped) {
       return nullptr;
     }
   }
-  if (moves || options.must_copy) {
+  const bool is_own_copy = self->protocol == Protocol::kArrow && (self->tensor.flags & kFlagCopied) != 0;
+  if (moves || (options.must_copy && !is_own_copy)) {
     // 0 unless the user named a stream.
     const StreamHandle stream = options.stream.handle;
     TensorObject* copied = swapped ? copy_swapped(self, moves ? target : from, options.operation, stream)
@@ -284,6 +314,19 @@ PyObject* read_unapplied(PyObject* object, ReadOptions options, bool& swapped) {
 
 namespace {
 
+// The values, and beside them the mask on the same device.
+PyObject* read_masked(PyObject* object, ReadOptions options) {
+  Tensor mask;
+  options.mask = &mask;
+  bool swapped = false;
+  Ref values(read_unapplied(object, options, swapped));
+  values = Ref(values ? apply_options(std::move(values), options, swapped) : nullptr);
+  Ref beside(values ? as_object(wrap_tensor(std::move(mask), Protocol::kArrow, nullptr)) : nullptr);
+  options.must_copy = options.never_copy = false;
+  beside = Ref(beside ? apply_options(std::move(beside), options, false) : nullptr);
+  return beside ? PyTuple_Pack(2, values.get(), beside.get()) : nullptr;
+}
+
 // Compiled into asdlpack() once more: read_any() has other callers, and the call costs asdlpack() 2 ns.
 [[gnu::always_inline]] inline PyObject* read_plain(PyObject* object, const Options& options) {
   if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]]
@@ -312,7 +355,9 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
       return settled(as_tensor(read_plain(args[0], kPlain)), kPlain.operation);
     Options options;
     bool swapped = false;
-    Ref tensor(parse_options(args + 1, kwnames, options) ? read_unapplied(args[0], options, swapped) : nullptr);
+    if (!parse_options(args + 1, kwnames, options)) return nullptr;
+    if (options.nulls == arrow_c::Nulls::kMask) return read_masked(args[0], options);
+    Ref tensor(read_unapplied(args[0], options, swapped));
     // The options come before the tensor is settled: a producer that is copied from is told on its own stream.
     return tensor ? apply_options(std::move(tensor), options, swapped) : nullptr;
   } catch (...) {

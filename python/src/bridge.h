@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "protocols/common/tensor_object.h"
+#include "python/src/kit/call.h"
 
 namespace dlbridge::py {
 
@@ -24,6 +25,9 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t nargs, Py
 // asdlpack(object) with no other argument, in the name of `operation` ("": the caller names itself). New reference;
 // null with a Python error set.
 PyObject* read_any(PyObject* object, const char* operation);
+
+// --- columns.cpp ----------------------------------------------------------------------------------------------------
+PyObject* columns(PyObject* module, const Call& arguments);
 
 // --- convert.cpp ----------------------------------------------------------------------------------------------------
 PyObject* convert(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "frameworks/framework.h"
+#include "protocols/arrow/arrow.h"
 #include "protocols/common/python.h"
 #include "protocols/common/streams.h"
 
@@ -19,6 +20,8 @@ struct ReadOptions {
   std::optional<DLDevice> device;
   bool must_copy = false;
   bool never_copy = false;
+  arrow_c::Nulls nulls = arrow_c::Nulls::kRefuse;
+  Tensor* mask = nullptr;  // for Nulls::kMask
 
   // Data is copied in any case where the target cannot read host memory, and a copy can mend more than a view.
   bool will_copy_from_host() const noexcept { return must_copy || (device && !is_host(*device) && !never_copy); }

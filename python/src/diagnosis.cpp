@@ -10,6 +10,7 @@
 #include "dlbridge/validate.h"
 #include "frameworks/plan.h"
 #include "frameworks/table.h"
+#include "protocols/arrow/arrow.h"
 #include "protocols/buffer/format.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/errors.h"
@@ -214,6 +215,12 @@ pyb::dict live_counts() {
   return out;
 }
 
+pyb::object arrow_type(const pyb::object& object) {
+  PyObject* const name = arrow_c::type_of(object.ptr(), "arrow_type()");
+  if (name == nullptr && PyErr_Occurred() != nullptr) throw pyb::error_already_set();
+  return name != nullptr ? pyb::reinterpret_steal<pyb::object>(name) : pyb::object(pyb::none());
+}
+
 // The array is read anew: its producer's stream is the one of this moment.
 void end_use(const pyb::object& source, const pyb::object& stream) {
   const Ref tensor(read_any(source.ptr(), "use()"));
@@ -242,6 +249,8 @@ void init_diagnosis(PyObject* module) {
   m.def("consumers", &consumers, "The table of frameworks: what each takes, all its kinds of arrays together.");
   m.def("end_use", &end_use, pyb::arg("source"), pyb::arg("stream"),
         "Makes the producer's stream, as it is now, wait for the work that `stream` holds.");
+  m.def("arrow_type", &arrow_type, pyb::arg("obj"), pyb::pos_only(),
+        "The name of the object's type in Arrow, with unit and time zone; None where it speaks no Arrow.");
   m.def("cuda_info", &cuda_info, "Whether a CUDA driver was found, and why not.");
   m.def("live_counts", &live_counts, "Live tensors, exports and copies: for leak tests.");
 }

@@ -15,18 +15,33 @@ namespace dlbridge::py {
 namespace {
 
 constexpr char kAsdlpack[] =
-    "asdlpack($module, obj, /, *, protocol=None, stream=None, device=None, copy=None)\n--\n\n"
+    "asdlpack($module, obj, /, *, protocol=None, stream=None, device=None, copy=None, nulls='refuse')\n--\n\n"
     "A Tensor that shares the memory of any array.\n\n"
     "obj: an object with __dlpack__ (or the DLPack C exchange API), __cuda_array_interface__,\n"
-    "__array_struct__, __array_interface__ or a buffer; or a DLPack capsule, which is consumed. The best protocol\n"
+    "__array_struct__, __array_interface__, a buffer, or Arrow's __arrow_c_array__, __arrow_c_stream__ or\n"
+    "__arrow_c_device_array__ (one column); or a DLPack capsule, which is consumed. The best protocol\n"
     "that it has is taken, and the next where one refuses.\n"
-    "protocol: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer' takes that one only.\n"
+    "protocol: 'dlpack', 'array_interface', 'cuda_array_interface', 'buffer' or 'arrow' takes that one only.\n"
     "stream: the CUDA stream the data will be used on, as int or object with __cuda_stream__; it is made to wait\n"
     "for the producer. None: the tensor carries the ordering on. On the CPU only None and -1.\n"
     "device: 'cpu', 'cuda', 'cuda:1', …: the data is copied there if it is elsewhere.\n"
-    "copy: True always makes a dense writable copy, False never copies, None only for device.\n\n"
+    "copy: True always makes a dense writable copy, False never copies, None only for device.\n"
+    "nulls: what becomes of the nulls of an Arrow column: 'refuse'; 'nan' (floats: a copy with NaN in their place);\n"
+    "'mask' (a pair of the values and a bool tensor that is True where a null is). The last two read Arrow only.\n\n"
     "Raises TypeError (ProtocolError) where obj speaks no protocol, BufferError (ExchangeError) where the exchange\n"
     "must be refused, ValueError (DataError) for malformed data, OverflowError for shapes beyond 63 bits.";
+constexpr char kColumns[] =
+    "columns($module, table, /, *, nulls='refuse', copy=None)\n--\n\n"
+    "The columns of a table as a dict of tensors, by name; each shares the memory of its column and holds that\n"
+    "alone.\n\n"
+    "table: a data frame, a record batch, a query: an object with __arrow_c_stream__, __arrow_c_array__ or\n"
+    "__arrow_c_device_array__. A reader that can be read once is read to its end.\n"
+    "nulls: as of asdlpack(); with 'mask' the values of the dict are pairs of tensors.\n"
+    "copy: None copies nothing but what nulls='nan' asks for, and refuses columns in several chunks and bools, which\n"
+    "Arrow packs to bits; True copies all columns, False none.\n\n"
+    "Raises TypeError for an object without Arrow and for columns that are no numbers (strings, lists, dictionaries),\n"
+    "BufferError for nulls and for what needs a copy (also a ValueError), ValueError for damaged data and for two\n"
+    "columns of one name. Source: Arrow's C stream interface.";
 constexpr char kToExchange[] =
     "to_exchange($module, tensor, type, /)\n--\n\nGives the tensor to the type's DLPack C exchange table.";
 constexpr char kToNumpy[] =
@@ -47,8 +62,8 @@ void init(PyObject* module) {
   checked(init_names() && init_exceptions(module));
   init_tensor_types(module);
   add_functions(module,
-                {method<kAsdlpack, asdlpack>(), method<kConvertDoc, convert>(), method<kToExchange, to_exchange>(),
-                 method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
+                {method<kAsdlpack, asdlpack>(), method<kColumns, columns>(), method<kConvertDoc, convert>(),
+                 method<kToExchange, to_exchange>(), method<kToNumpy, to_numpy>(), method<kLoadNd, nd::load_nd>()});
   init_adapt(module);
   init_c_api(module);
   read_switches();

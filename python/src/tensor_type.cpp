@@ -5,6 +5,7 @@
 #include "frameworks/numpy.h"
 #include "frameworks/torch.h"
 #include "protocols/array_interface/array_interface.h"
+#include "protocols/arrow/arrow.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/errors.h"
@@ -126,7 +127,8 @@ std::vector<PyGetSetDef> attributes() {
       getter<get_readonly>("readonly", "bool: True where the producer forbids writing."),
       getter<get_padded>("padded", "bool: True where each sub-byte element has a byte of its own (DLPack 1.1)."),
       getter<get_protocol>("protocol",
-                           "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface' or 'buffer'."),
+                           "str: the reader used: 'dlpack', 'array_interface', 'cuda_array_interface', 'buffer' or "
+                           "'arrow'."),
       getter<get_owner>("owner", "The object that was passed in and is kept alive; None for a copy or a capsule."),
   };
 }
@@ -189,6 +191,25 @@ PyObject* tensor_record_stream(PyObject* object, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
+constexpr char kArrowSchema[] = "__arrow_c_schema__($self)\n--\n\n"
+                                "A capsule with the type of the Arrow array (Arrow PyCapsule interface).";
+constexpr char kArrowArray[] =
+    "__arrow_c_array__($self, requested_schema=None)\n--\n\n"
+    "Capsules of an Arrow schema and of an array that shares the memory: 1-d tensors as a primitive array, others as\n"
+    "arrow.fixed_shape_tensor with one row for each index of axis 0.\n\n"
+    "requested_schema: a schema of bool gives a 1-d bool tensor as a packed copy; any other is a wish that is not\n"
+    "met.\n"
+    "Raises BufferError for bools without it, dtypes that Arrow lacks, 0-d tensors and those not dense in C order.";
+constexpr char kArrowDeviceArray[] =
+    "__arrow_c_device_array__($self, requested_schema=None)\n--\n\n"
+    "The same with the device: on CUDA the array has an event that happens when the data is ready.";
+PyObject* tensor_arrow_array(PyObject* self, const Call& a) {
+  return arrow_c::tensor_arrow_array(self, a[0] != nullptr ? a[0] : Py_None);
+}
+PyObject* tensor_arrow_device_array(PyObject* self, const Call& a) {
+  return arrow_c::tensor_arrow_device_array(self, a[0] != nullptr ? a[0] : Py_None);
+}
+
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorHead, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
@@ -231,20 +252,25 @@ void init_tensor_types(PyObject* module) {
                      method<kReduceEx, tensor_reduce_ex>()}),
        slot(Py_tp_members, members), slot<refuse_new>(Py_tp_new), doc_slot(kTensorDoc)},
       nullptr);
-  tensor_types.host =
-      add_tensor_type(module, "dlbridge.HostTensor",
-                      {getters_slot({getter<array_interface::tensor_array_interface>(
-                                         "__array_interface__", "dict: NumPy's array interface, version 3."),
-                                     getter<array_interface::tensor_array_struct>(
-                                         "__array_struct__", "capsule: NumPy's array interface as a C struct.")}),
-                       slot<buffer::get_buffer>(Py_bf_getbuffer), slot<buffer::release_buffer>(Py_bf_releasebuffer),
-                       doc_slot("A Tensor in host memory: also a buffer and an __array_interface__.")},
-                      tensor_types.base);
+  tensor_types.host = add_tensor_type(
+      module, "dlbridge.HostTensor",
+      {getters_slot({getter<array_interface::tensor_array_interface>("__array_interface__",
+                                                                     "dict: NumPy's array interface, version 3."),
+                     getter<array_interface::tensor_array_struct>("__array_struct__",
+                                                                  "capsule: NumPy's array interface as a C struct.")}),
+       methods_slot({method<kArrowSchema, arrow_c::tensor_arrow_schema>(), method<kArrowArray, tensor_arrow_array>(),
+                     method<kArrowDeviceArray, tensor_arrow_device_array>()}),
+       slot<buffer::get_buffer>(Py_bf_getbuffer), slot<buffer::release_buffer>(Py_bf_releasebuffer),
+       doc_slot("A Tensor in host memory: also a buffer, an __array_interface__ and an Arrow array.")},
+      tensor_types.base);
   tensor_types.cuda = add_tensor_type(
       module, "dlbridge.CudaTensor",
       {getters_slot({getter<cuda_array_interface::tensor_cuda_array_interface>(
            "__cuda_array_interface__",
            "dict: CUDA Array Interface, version 3, or 2 with DLBRIDGE_CUDA_ARRAY_INTERFACE_EXPORT_VERSION=2.")}),
+       // Not __arrow_c_array__: that is host memory.
+       methods_slot({method<kArrowSchema, arrow_c::tensor_arrow_schema>(),
+                     method<kArrowDeviceArray, tensor_arrow_device_array>()}),
        doc_slot("A Tensor in CUDA device or managed memory: also a __cuda_array_interface__.")},
       tensor_types.base);
 }

@@ -180,7 +180,10 @@ def test_wrong_arguments():
 
 
 def test_the_signature_is_introspectable():
-    assert str(inspect.signature(asdlpack)) == "(obj, /, *, protocol=None, stream=None, device=None, copy=None)"
+    assert (
+        str(inspect.signature(asdlpack))
+        == "(obj, /, *, protocol=None, stream=None, device=None, copy=None, nulls='refuse')"
+    )
 
 
 # --- copy -------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import dlbridge
 import pytest
 from dlbridge import asdlpack, inspect
 
-PROTOCOLS = ["dlpack", "array_interface", "cuda_array_interface", "buffer"]
+PROTOCOLS = ["dlpack", "array_interface", "cuda_array_interface", "buffer", "arrow"]
 
 
 def test_bytes_offer_the_buffer_protocol_alone():

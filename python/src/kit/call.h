@@ -16,7 +16,7 @@ inline constexpr int kMaxParameters = 8;
 // taken, too. "*shape" is a parameter that takes all that is positional, or one value by its name.
 struct Signature {
   struct Name {
-    char text[24] = {};
+    char text[32] = {};
     int size = 0;
     constexpr void append(char c) { text[size++] = c; }
   };
