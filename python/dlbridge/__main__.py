@@ -1,4 +1,4 @@
-"""``python -m dlbridge``: the self-test runner; with a subcommand, the doctor or the conformance kit."""
+"""``python -m dlbridge``: the self-test runner; with a subcommand, the doctor, the probe or the conformance kit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 # Subcommand -> the module whose main(arguments) it is; the empty one is the runner.
 _COMMANDS = {
     "": "dlbridge.tests._options",
+    "--probe": "dlbridge.tests._probe",
     "doctor": "dlbridge.tests._doctor",
     "conformance": "dlbridge.tests.conformance",
 }

@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m dlbridge",
         description="Sends real arrays of every installed framework to every other, and says which exchanges work.",
         epilog="Other commands: `python -m dlbridge doctor` says what is here and what is wrong with it; `python -m "
+        "dlbridge --probe` holds what convert() promises against what is installed; `python -m "
         "dlbridge conformance` checks a library of your own. Exit status: 0 all is well; 1 a wrong result, a leak, a "
         "crash, a hang, a required framework that is absent (with --compare: something broke); 2 nothing could be run.",
     )
