@@ -1,5 +1,7 @@
 """The probe: what convert() promises, held against the installed consumers."""
 
+from typing import ClassVar
+
 import pytest
 from dlbridge import __main__ as command
 from dlbridge import _core
@@ -73,7 +75,7 @@ def test_a_mark_that_is_lost_is_no_promise_kept():
 class DyingChild:
     """Stands for processes of which the first crash and the last gets to its end."""
 
-    starts: list = []
+    starts: ClassVar[list] = []
 
     def __init__(self, module, job):
         self.starts.append(job["skip"])
