@@ -97,6 +97,7 @@ _LOADERS: dict[str, Callable[[], types.ModuleType]] = {
     "pydlpack": _pydlpack,
     "cuda_core": _cuda_core,
     "nanobind_peer": _nanobind_peer,
+    "optree": lambda: importlib.import_module("optree"),
 }
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dlbridge import tests
     from dlbridge._adapt import adapt
     from dlbridge._compat import install_as_dlpack
+    from dlbridge._frames import planes
     from dlbridge._inspect import Report, inspect
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
@@ -63,6 +64,7 @@ __all__ = [
     "install_as_dlpack",
     "pack_float4",
     "pack_int4",
+    "planes",
     "tests",
     "unpack_float4",
     "unpack_int4",
@@ -79,6 +81,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "nd": ("dlbridge.nd", None),
     "pack_float4": ("dlbridge._packing", "pack_float4"),
     "pack_int4": ("dlbridge._packing", "pack_int4"),
+    "planes": ("dlbridge._frames", "planes"),
     "tests": ("dlbridge.tests", None),
     "unpack_float4": ("dlbridge._packing", "unpack_float4"),
     "unpack_int4": ("dlbridge._packing", "unpack_int4"),
