@@ -11,6 +11,7 @@
 #include "frameworks/openvino.h"
 #include "frameworks/paddle.h"
 #include "frameworks/pandas.h"
+#include "frameworks/polars.h"
 #include "frameworks/pyarrow.h"
 #include "frameworks/tensorflow.h"
 #include "frameworks/type_cache.h"
@@ -26,8 +27,8 @@ extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi;
 namespace {
 
 constexpr const Framework* kFrameworks[] = {
-    &kNumpy,   &kTorch,       &kCupy, &kJax, &kTensorflow, &kNumba, &kCudf,   &kPaddle, &kTvmFfi,
-    &kPyarrow, &kOnnxruntime, &kDpnp, &kMlx, &kOpenvino,   &kNd,    &kBuffer, &kXarray, &kPandas,
+    &kNumpy,       &kTorch, &kCupy, &kJax,      &kTensorflow, &kNumba,  &kCudf,   &kPaddle, &kTvmFfi, &kPyarrow,
+    &kOnnxruntime, &kDpnp,  &kMlx,  &kOpenvino, &kNd,         &kBuffer, &kXarray, &kPandas, &kPolars,
 };
 
 bool has_name(const Framework& framework, std::string_view name) noexcept {

@@ -207,3 +207,13 @@ def pandas_series(module: ModuleType, tensor: Tensor) -> object:
 def pandas_frame(module: ModuleType, tensor: Tensor) -> object:
     """A DataFrame over the memory, rows along axis 0."""
     return module.DataFrame(numpy(module, tensor), copy=False)
+
+
+def polars_series(module: ModuleType, tensor: Tensor) -> object:
+    """A Series over the memory, through Arrow; bools by NumPy, which Polars packs to bits."""
+    return module.Series(numpy(module, tensor) if tensor.dtype == "bool" else tensor)
+
+
+def polars_array(module: ModuleType, tensor: Tensor) -> object:
+    """A Series of Polars' Array type over the memory: the fixed-shape tensors of Arrow stay an extension type there."""
+    return module.Series(_core.reinterpret(tensor, shape=(tensor.size,))).reshape(tensor.shape)

@@ -39,6 +39,7 @@ READ = {
     "onnxruntime": lambda v: v.numpy(),
     "tvm_ffi": lambda t: np.from_dlpack(t),
     "numba": lambda a: a,
+    "polars": lambda s: s.to_numpy(),
     "buffer": lambda m: np.asarray(m),
 }
 POINTER = {
@@ -49,6 +50,7 @@ POINTER = {
     "onnxruntime": lambda v: v.data_ptr(),
     "tvm_ffi": lambda t: t.data_ptr(),
     "numba": lambda a: a.ctypes.data,
+    "polars": lambda s: s.to_numpy(allow_copy=False).ctypes.data,
     "buffer": lambda m: np.asarray(m).ctypes.data,
     "tensorflow": lambda t: asdlpack(__import__("tensorflow").experimental.dlpack.to_dlpack(t)).data_ptr,
 }
@@ -116,6 +118,10 @@ def test_layouts_share_or_copy_as_the_table_says(name, layout):
     framework(name)
     source = LAYOUTS[layout]()
     planned = plan(asdlpack(source), name)
+    if planned.outcome == "refused":
+        with pytest.raises(ExchangeError, match=name):
+            convert(source, name)
+        return
     result = convert(source, name)
     np.testing.assert_array_equal(np.reshape(READ[name](result), source.shape), source)
     if planned.outcome == "copied":
@@ -229,6 +235,16 @@ def test_pyarrow_gives_an_array_for_one_dimension_and_a_tensor_for_others():
     assert isinstance(convert(np.arange(4).reshape(2, 2), "pyarrow"), pa.Tensor)
     with pytest.raises(ExchangeError, match="complex64"):
         convert(np.zeros(3, np.complex64), "pyarrow")
+
+
+def test_polars_gives_a_plain_column_for_one_dimension_and_an_array_column_for_others():
+    pl = framework("polars")
+    assert convert(np.arange(3), "polars").dtype == pl.Int64
+    assert convert(np.ones((2, 3, 4), np.float32), "polars").dtype == pl.Array(pl.Float32, (3, 4))
+    with pytest.raises(ExchangeError, match="complex64"):
+        convert(np.zeros(3, np.complex64), "polars")
+    with pytest.raises(ExchangeError, match="polars"):
+        convert(np.array(1.0), "polars")
 
 
 def test_a_module_object_names_its_consumer():
