@@ -30,7 +30,8 @@ class _Adapter:
     def __init__(self, function: Any, to: Any, out: Any, device: Any, like: str | None) -> None:
         self.function, self.to, self.out, self.device, self.like = function, to, out, device, like
         self.name = f"{getattr(function, '__name__', type(function).__name__)}()"
-        self.own = _core.target_name(to)
+        _core.target_name(to)  # ValueError where there is none
+        self.labels: dict[_Key, str] = {}
         if like is not None and like not in self.parameters:
             raise TypeError(
                 f"adapt(): like names {like!r}, which is no parameter of {self.name}; it has "
@@ -50,6 +51,12 @@ class _Adapter:
         """The name of an argument."""
         if isinstance(key, str):
             return key
+        if key not in self.labels:
+            self.labels[key] = self.parameter_at(key)
+        return self.labels[key]
+
+    def parameter_at(self, key: int) -> str:
+        """The name of a positional argument."""
         for index, (name, parameter) in enumerate(self.parameters.items()):
             if parameter.kind == parameter.VAR_POSITIONAL:
                 return f"{name}[{key - index}]"

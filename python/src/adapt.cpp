@@ -83,6 +83,7 @@ PyObject* convert_part(PyObject*, const Call& call) {
     wanted.target = find_target(call[1]);
     checked(static_cast<bool>(wanted.target));
   }
+  wanted.is_plain = wanted.target && !wanted.read.device;
   if (call[2] != nullptr) follow_array(call[2], false, wanted);
   const char* operation = PyUnicode_AsUTF8(call.given(4));
   const char* root = operation != nullptr ? PyUnicode_AsUTF8(call.given(5)) : nullptr;

@@ -137,6 +137,8 @@ const ReadOptions kCopyOnly = [] {
 }  // namespace
 
 PyObject* convert_array(PyObject* object, const Conversion& wanted) {
+  if (wanted.is_plain) [[likely]]
+    return deliver(owned(read_any(object, kOperation)), object, wanted);
   ReadOptions options = wanted.read;
   bool swapped = false;
   Ref tensor = owned(read_unapplied(object, options, swapped));
@@ -152,10 +154,16 @@ PyObject* convert_array(PyObject* object, const Conversion& wanted) {
 
 namespace {
 
-// What stands for the array that `like` is: PyTorch's say nothing about their memory while they require grad.
-Ref readable_like(PyObject* like, const Framework* framework) {
-  const bool is_torch = framework != nullptr && std::string_view(framework->name) == "torch";
-  return is_torch ? owned(PyObject_CallMethod(like, "detach", nullptr)) : Ref::borrow(like);
+// PyTorch's tensors say nothing of their memory while they require grad: then it is asked of x.detach().
+Ref read_like(PyObject* like, const Framework& framework) {
+  Ref tensor(read_any(like, kOperation));
+  if (tensor || std::string_view(framework.name) != "torch") return owned(tensor.release());
+  if (PyErr_ExceptionMatches(exceptions.exchange) == 0) throw PythonError();
+  Ref refusal = take_exception();
+  const Ref detached(PyObject_CallMethod(like, "detach", nullptr));
+  if (detached) tensor = Ref(read_any(detached.get(), kOperation));
+  if (!tensor) set_exception(std::move(refusal));
+  return owned(tensor.release());
 }
 
 }  // namespace
@@ -167,8 +175,7 @@ void follow_array(PyObject* like, bool and_dtype, Conversion& out) {
     throw_issue(kOperation, ErrorCode::kWrongType,
                 "like is of type " + type_name(like) + "; give an array of the framework that is wanted, or name it");
   checked(out.target.framework != nullptr);
-  const Ref source = readable_like(like, out.target.framework);
-  const Ref tensor = owned(read_any(source.get(), kOperation));
+  const Ref tensor = read_like(like, *out.target.framework);
   const DLTensor& described = as_tensor(tensor.get())->tensor.dl;
   if (!out.read.device) out.read.device = plain_memory_of(described.device);
   if (and_dtype) out.dtype = described.dtype;
@@ -236,6 +243,7 @@ PyObject* convert_any(PyObject* object, const Conversion& wanted) {
   Conversion wanted;
   wanted.read.operation = kOperation;
   wanted.target = std::move(target);
+  wanted.is_plain = true;
   return convert_any(object, wanted);
 }
 

@@ -105,8 +105,10 @@ struct Conversion {
   ReadOptions read;
   std::optional<DLDataType> dtype;
   std::optional<AxisOrder> layout;
+  bool is_plain = false;  // asks for the target only
 };
 
+// New reference; null or an exception with a Python error set.
 PyObject* convert_array(PyObject* object, const Conversion& wanted);
 // What like= asks for. Throws with a Python error set.
 void follow_array(PyObject* like, bool and_dtype, Conversion& out);
