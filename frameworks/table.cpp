@@ -48,6 +48,18 @@ bool has_protocol(PyTypeObject* type) noexcept {
          type_has(type, py::names.array_interface) || type_has(type, py::names.array_struct);
 }
 
+// A column of Arrow data is an array, whole tables and readers of streams are not: those have columns, these no length.
+bool is_arrow_column(PyTypeObject* type) noexcept {
+  if (!type_has(type, py::names.arrow_c_array) && !type_has(type, py::names.arrow_c_stream)) return false;
+  const auto has = [type](const char* name) {
+    const py::Ref text(PyUnicode_InternFromString(name));
+    if (text) return type_has(type, text.get());
+    PyErr_Clear();
+    return true;
+  };
+  return has("__len__") && !has("columns") && !has("column_names");
+}
+
 bool has_instance_dict(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX >= 0x030B0000
   if (PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT)) return true;
@@ -125,7 +137,7 @@ Classified classify(PyTypeObject* type) noexcept {
   for (const Framework* framework : kFrameworks)
     if (const ArrayKind* kind = find_kind(framework->arrays, type, api)) return {{kind, api}, framework};
   const ArrayKind* kind = find_kind(kUnknown, type, api);
-  if (kind == nullptr) kind = has_protocol(type) ? &kGeneric : &kOpaque;
+  if (kind == nullptr) kind = has_protocol(type) || is_arrow_column(type) ? &kGeneric : &kOpaque;
   return {{kind, api}, find_home(type)};
 }
 

@@ -524,3 +524,43 @@ def test_results_of_torch_max_are_rebuilt():
     result = convert(torch.max(torch.tensor([[1.0, 2.0]]), 1), "numpy")
     assert type(result).__name__ == "max" and isinstance(result.values, np.ndarray)
     assert isinstance(convert([torch.Size([2, 3])], "numpy")[0], torch.Size)
+
+
+# --- Arrow -----------------------------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "polars Series": ("polars", lambda m: m.Series([1.0, 2.0])),
+    "pandas Series": ("pandas", lambda m: m.Series([1.0, 2.0])),
+    "pyarrow Array": ("pyarrow", lambda m: m.array([1.0, 2.0])),
+    "pyarrow ChunkedArray": ("pyarrow", lambda m: m.chunked_array([[1.0, 2.0]])),
+    "nanoarrow Array": ("nanoarrow", lambda m: m.Array([1.0, 2.0], m.float64())),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_is_an_array(name):
+    module, make = COLUMNS[name]
+    column = make(pytest.importorskip(module))
+    assert convert({"c": column}, "numpy")["c"].tolist() == [1.0, 2.0]
+
+
+TABLES = {
+    "polars DataFrame": ("polars", lambda m: m.DataFrame({"a": [1.0]})),
+    "pandas DataFrame": ("pandas", lambda m: m.DataFrame({"a": [1.0]})),
+    "pyarrow Table": ("pyarrow", lambda m: m.table({"a": [1.0]})),
+    "pyarrow RecordBatch": ("pyarrow", lambda m: m.record_batch({"a": [1.0]})),
+    "pyarrow reader": ("pyarrow", lambda m: m.table({"a": [1.0]}).to_reader()),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_stays_as_it_is(name):
+    module, make = TABLES[name]
+    table = make(pytest.importorskip(module))
+    assert convert({"t": table}, "numpy")["t"] is table
+
+
+def test_a_column_with_nulls_is_named():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ExchangeError, match=r'tree\["c"\]: .*null'):
+        convert({"c": polars.Series([1.0, None])}, "numpy")
