@@ -92,6 +92,7 @@ _LOADERS: dict[str, Callable[[], types.ModuleType]] = {
     "torch_cuda": _torch_cuda,
     "cupy": _cupy,
     "jax": _jax,
+    "polars": lambda: importlib.import_module("polars"),
     "numba_cuda": _numba_cuda,
     "tvm_ffi": lambda: importlib.import_module("tvm_ffi"),
     "pydlpack": _pydlpack,

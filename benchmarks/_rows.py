@@ -162,6 +162,17 @@ def _jax(e: Environment) -> Iterator[Contender]:
     yield Contender("torch.from_dlpack", ("torch",), lambda: bind(e.torch.from_dlpack, x))
 
 
+@row("polars", "asdlpack(Polars column of 10^8 float64)", "polars", "numpy")
+def _polars(e: Environment) -> Iterator[Contender]:
+    x = e.polars.Series(e.numpy.zeros(10**8))
+    yield ours(lambda: bind(e.dlbridge.asdlpack, x))
+    yield Contender("Series.to_numpy", (), lambda: bind(e.polars.Series.to_numpy, x))
+    yield Contender("Series.to_torch", ("torch",), lambda: bind(e.polars.Series.to_torch, x))
+    yield Contender("Series.to_arrow", (), lambda: bind(e.polars.Series.to_arrow, x))
+    yield Contender("torch.from_dlpack", ("torch",), lambda: bind(e.torch.from_dlpack, x))
+    yield Contender("from_dlpack(to_numpy)", (), lambda: chain(e.numpy.from_dlpack, e.polars.Series.to_numpy, x))
+
+
 @row("numba", "asdlpack(numba device array)", "numba_cuda")
 def _numba(e: Environment) -> Iterator[Contender]:
     x = e.numba_cuda.to_device(small_numpy(e))

@@ -11,7 +11,6 @@
 #include "frameworks/openvino.h"
 #include "frameworks/paddle.h"
 #include "frameworks/pandas.h"
-#include "frameworks/polars.h"
 #include "frameworks/pyarrow.h"
 #include "frameworks/tensorflow.h"
 #include "frameworks/type_cache.h"
@@ -22,7 +21,7 @@
 namespace dlbridge::frameworks {
 
 // Those with code of their own, each in the source of its name.
-extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi;
+extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi, kPolars;
 
 namespace {
 

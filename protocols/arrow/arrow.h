@@ -25,6 +25,9 @@ inline constexpr ReadOptions options_of(Nulls nulls, Copies copies) {
 // The tensor's flags say kFlagCopied where its memory is a copy made here. `mask` is filled for Nulls::kMask.
 py::Read read(PyObject* object, const ReadOptions& options, py::ReadCall& call, py::TensorObject* self, Tensor* mask);
 
+// The same of an object whose type has __arrow_c_stream__ alone, where nothing has to be copied.
+py::Read read_stream(PyObject* object, py::ReadCall& call, py::TensorObject* self);
+
 // The columns of a table, in order. False with the refusal in the call or a Python error set, or both. kAbsent where
 // the object speaks no Arrow.
 struct NamedColumn {

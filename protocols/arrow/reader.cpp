@@ -36,6 +36,14 @@ Status decode(Source& source, const ReadOptions& options, Tensor& out, Tensor* m
   return {};
 }
 
+Read finish(Source& source, PyObject* object, const ReadOptions& options, py::ReadCall& call, py::TensorObject* self,
+            Tensor* mask) {
+  if (Status status = decode(source, options, self->tensor, mask); !status.ok()) return call.refuse(std::move(status));
+  Py_INCREF(object);
+  self->source = object;
+  return Read::kDone;
+}
+
 // --- tables ---------------------------------------------------------------------------------------------------------
 
 Status check_table(const ArrowSchema& s) {
@@ -120,11 +128,14 @@ bool parse_nulls(PyObject* argument, const char* operation, Nulls& out) {
 
 Read read(PyObject* object, const ReadOptions& options, py::ReadCall& call, py::TensorObject* self, Tensor* mask) {
   Source source;
-  if (const Read opened = source.open(object, call); opened != Read::kDone) return opened;
-  if (Status status = decode(source, options, self->tensor, mask); !status.ok()) return call.refuse(std::move(status));
-  Py_INCREF(object);
-  self->source = object;
-  return Read::kDone;
+  const Read opened = source.open(object, call);
+  return opened == Read::kDone ? finish(source, object, options, call, self, mask) : opened;
+}
+
+Read read_stream(PyObject* object, py::ReadCall& call, py::TensorObject* self) {
+  Source source;
+  const Read opened = source.open_stream(object, call);
+  return opened == Read::kDone ? finish(source, object, {}, call, self, nullptr) : opened;
 }
 
 Read read_columns(PyObject* table, const ReadOptions& options, py::ReadCall& call, std::vector<NamedColumn>& out) {

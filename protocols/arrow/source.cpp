@@ -12,6 +12,8 @@ using py::Read;
 
 namespace {
 
+constexpr char kStreamMethod[] = "__arrow_c_stream__";
+
 // A negative or a positive errno, with the producer's own words where it has any.
 Status stream_failed(Owned<ArrowArrayStream>& stream, const char* function, int code) {
   const char* said = stream.value.get_last_error != nullptr ? stream.value.get_last_error(&stream.value) : nullptr;
@@ -31,7 +33,7 @@ Read Source::open(PyObject* object, py::ReadCall& call) {
     PyObject* name;
     const char* method;
   } ways[] = {{py::names.arrow_c_device_array, "__arrow_c_device_array__"},
-              {py::names.arrow_c_stream, "__arrow_c_stream__"},
+              {py::names.arrow_c_stream, kStreamMethod},
               {py::names.arrow_c_array, "__arrow_c_array__"}};
   for (const auto& way : ways) {
     const py::Ref method = py::optional_attribute(object, way.name);
@@ -40,11 +42,17 @@ Read Source::open(PyObject* object, py::ReadCall& call) {
     const py::Ref given(py::outlive_thread_exit([&] { return PyObject_CallNoArgs(method.get()); }));
     if (!given) return Read::kFailed;
     const bool opened = way.name == py::names.arrow_c_stream
-                            ? open_stream(given.get(), way.method, call)
+                            ? start(given.get(), call)
                             : open_pair(given.get(), way.method, way.name == py::names.arrow_c_device_array, call);
     return opened ? Read::kDone : Read::kFailed;
   }
   return Read::kAbsent;
+}
+
+Read Source::open_stream(PyObject* object, py::ReadCall& call) {
+  const py::Ref given(
+      py::outlive_thread_exit([&] { return PyObject_CallMethodNoArgs(object, py::names.arrow_c_stream); }));
+  return given && start(given.get(), call) ? Read::kDone : Read::kFailed;
 }
 
 bool Source::open_pair(PyObject* pair, const char* method, bool on_device, py::ReadCall& call) {
@@ -73,8 +81,8 @@ bool Source::open_pair(PyObject* pair, const char* method, bool on_device, py::R
   return false;
 }
 
-bool Source::open_stream(PyObject* capsule, const char* method, py::ReadCall& call) {
-  if (!take_capsule(capsule, method, call, stream_)) return false;
+bool Source::start(PyObject* capsule, py::ReadCall& call) {
+  if (!take_capsule(capsule, kStreamMethod, call, stream_)) return false;
   Status status = check_stream(stream_.value);
   if (status.ok()) {
     // A producer may run queries on threads of its own, which want the GIL for Python functions in them.

@@ -18,11 +18,12 @@ class Source {
 
   // kDone: the schema is there.
   py::Read open(PyObject* object, py::ReadCall& call);
+  py::Read open_stream(PyObject* object, py::ReadCall& call);
   Status load();
 
  private:
   bool open_pair(PyObject* pair, const char* method, bool on_device, py::ReadCall& call);
-  bool open_stream(PyObject* capsule, const char* method, py::ReadCall& call);
+  bool start(PyObject* capsule, py::ReadCall& call);
 
   Owned<ArrowArrayStream> stream_;
 };

@@ -248,6 +248,36 @@ def test_convert_takes_a_column_to_any_framework():
     assert torch.equal(convert(column, "torch"), torch.tensor([1.0, 2.0], dtype=torch.float64))
 
 
+def test_a_series_in_a_container_is_an_array_and_a_frame_is_none():
+    pl = lib("polars")
+    frame = pl.DataFrame({"a": [1]})
+    got = convert({"x": pl.Series([1.0]), "frame": frame}, "numpy")
+    assert isinstance(got["x"], np.ndarray)
+    assert got["frame"] is frame
+
+
+def test_an_interrupt_in_a_series_is_not_swallowed(monkeypatch):
+    pl = lib("polars")
+
+    def interrupted(self, requested_schema=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pl.Series, "__arrow_c_stream__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asdlpack(pl.Series([1.0]))
+
+
+def test_a_series_that_raises_says_so(monkeypatch):
+    pl = lib("polars")
+
+    def broken(self, requested_schema=None):
+        raise OSError("gone")
+
+    monkeypatch.setattr(pl.Series, "__arrow_c_stream__", broken)
+    with pytest.raises(OSError, match="gone"):
+        asdlpack(pl.Series([1.0]))
+
+
 def test_a_numpy_array_goes_by_its_own_protocols_as_before():
     assert asdlpack(np.ones(3)).protocol == "array_interface"
     assert asdlpack(pa.array([1.0])).protocol == "dlpack"
