@@ -50,8 +50,8 @@ std::string descr_name(PyArray_Descr* descr) {
 }
 
 [[gnu::cold]] Status refuse_byte_order(PyArray_Descr* descr) {
-  return refused("NumPy dtype '" + descr_name(descr) + "' is in the other byte order; DLPack needs the native one. " +
-                 kSwapRemedy);
+  return refused("NumPy dtype '" + descr_name(descr) +
+                 "' is in the opposite byte order; DLPack needs the native one. " + kSwapRemedy);
 }
 
 template <class Descriptor>
@@ -152,7 +152,7 @@ bool check_mask(PyObject* object, py::ReadCall& call) {
   const py::Ref mask(PyObject_GetAttrString(object, "_mask"));
   if (!mask) return false;
   if (mask.get() == nomask.get()) return true;
-  call.refuse(refused("the array is a numpy.ma.MaskedArray with a mask, which DLPack cannot say. Fill it first: "
+  call.refuse(refused("the array is a numpy.ma.MaskedArray with a mask, which DLPack cannot express. Fill it first: "
                       "a.filled(0)"));
   return false;
 }

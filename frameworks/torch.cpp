@@ -66,7 +66,7 @@ int asks_grad(PyObject* object, const TorchChecks& by) {
 
 [[gnu::cold]] bool refuse(int answer, py::ReadCall& call, const char* what, const char* remedy) {
   if (answer > 0)
-    call.refuse(refused(std::string("the torch.Tensor ") + what + ", which DLPack cannot say. Use " + remedy));
+    call.refuse(refused(std::string("the torch.Tensor ") + what + ", which DLPack cannot express. Use " + remedy));
   return false;
 }
 

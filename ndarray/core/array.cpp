@@ -65,11 +65,11 @@ Status count_elements(Dims shape, std::int64_t itemsize, std::int64_t& size) {
       return malformed("the shape " + shape_text(shape) + " has a negative extent; extents are 0 or more");
     if (extent == 0) empty = true;
     else if (__builtin_mul_overflow(count, extent, &count))
-      return overflow("the shape " + shape_text(shape) + " has more elements than 63 bits count");
+      return overflow("the shape " + shape_text(shape) + " has more elements than fit in 63 bits");
   }
   std::int64_t bytes;
   if (__builtin_mul_overflow(count, itemsize, &bytes))
-    return overflow("an array of shape " + shape_text(shape) + " has more bytes than 63 bits count");
+    return overflow("an array of shape " + shape_text(shape) + " has more bytes than fit in 63 bits");
   size = empty ? 0 : count;
   return {};
 }

@@ -6,7 +6,7 @@
 namespace dlbridge::nd {
 
 // A copy of `source` on `device` (on its own device, too), dense. To the host: waits; else ordered on streams.
-// The caller holds the lock that guards the tensors; it is let go of while the host copies or waits.
+// The caller holds the lock that guards the tensors; it is released while the host copies or waits.
 Status copy_to(const Tensor& source, DLDevice device, Tensor& out);
 
 // Copies `source` straight into `target`, an array of the same shape on another device, where their elements lie alike:

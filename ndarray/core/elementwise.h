@@ -39,7 +39,7 @@ struct ElementwiseOptions {
 // options.out is given. The result is laid out as the inputs are.
 Status elementwise(Op op, std::span<const Input> inputs, const ElementwiseOptions& options, Tensor& result);
 
-// out[...] = source, with broadcasting, any cast and overlap; one device. Leading axes of extent 1 that `out` has not
+// out[...] = source, with broadcasting, any cast and overlap; one device. Leading axes of extent 1 that `out` lacks
 // are dropped, as NumPy does in assignments.
 Status assign(const Tensor& out, const Input& source, const char* name);
 

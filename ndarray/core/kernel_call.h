@@ -26,7 +26,7 @@ class KernelCall {
   StreamHandle stream() const noexcept { return stream_; }
   Workspace workspace() noexcept { return {allocate, this}; }
 
-  // What the kernel's code means; `what` names the operation. Looking for scratch memory may let go of the lock that
+  // What the kernel's code means; `what` names the operation. Looking for scratch memory may release the lock that
   // guards the tensors (in Python the GIL) after the arrays have been acquired and before the kernel is queued: a use
   // by another thread that began meanwhile is joined here.
   Status end(int code, const char* what);

@@ -33,7 +33,7 @@ class CachingPool final : public MemoryResource {
     DevicePool* pool = pools_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
     return pool != nullptr ? *pool : make(device);
   }
-  // The last who could ask for the pool's cache is gone; arrays may name the pool for ever.
+  // The last who could ask for the pool's cache is gone; arrays may name the pool forever.
   void retire() {
     for (std::atomic<DevicePool*>& slot : pools_)
       if (DevicePool* pool = slot.load(std::memory_order_acquire)) pool->retire();

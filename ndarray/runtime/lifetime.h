@@ -12,7 +12,7 @@ namespace dlbridge::nd {
 enum class Life : std::uint8_t {
   kRunning,
   kFinalising,  // the interpreter is going: nothing is given back to the driver any more, the process does that
-  kForked,      // a child of a process that had used CUDA: the driver is of no use, and locks may be held for ever
+  kForked,      // a child of a process that had used CUDA: the driver is of no use, and locks may be held forever
 };
 
 namespace detail {

@@ -129,7 +129,7 @@ struct Arena {
 
   enum class Kind : std::uint8_t {
     kIdle,     // nothing uses the memory any more
-    kOwn,      // ordered by `stream`, which lives for ever
+    kOwn,      // ordered by `stream`, which lives forever
     kForeign,  // ordered by `event`: the stream may be destroyed behind our back, and its handle given to another
     kGraph,    // memory that a captured graph writes whenever it is launched
     kGone,     // of a graph that is no more; kept while blocks that came from it are in use

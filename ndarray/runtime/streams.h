@@ -21,7 +21,7 @@ struct StreamKind {
 };
 Status create_stream(const StreamKind& kind, StreamHandle& out);
 void recycle_stream(const StreamKind& kind, StreamHandle stream) noexcept;
-// True for the default streams, the bridge's relay streams and those of create_stream(): they live for ever.
+// True for the default streams, the bridge's relay streams and those of create_stream(): they live forever.
 bool is_lasting_stream(StreamHandle stream) noexcept;
 
 // Which capture the stream takes part in. Nothing on legacy while another stream captures, and where it takes no part.

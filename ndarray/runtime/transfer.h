@@ -9,7 +9,7 @@
 namespace dlbridge::nd {
 
 // Both copy `bytes` behind the work queued on `stream` of `device`, and later work on the stream is behind the copy.
-// The interpreter's lock is not needed, and let go of where the caller holds it.
+// The interpreter's lock is not needed, and is released where the caller holds it.
 //
 // Page-locked host memory: the device copies by itself. With `blocking` the copy is over on return; else the host
 // memory must be left alone until the stream has got there.

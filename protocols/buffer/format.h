@@ -77,7 +77,7 @@ inline Status parse_format(const char* text, std::int64_t itemsize, const DTypeI
     const bool little = std::endian::native == std::endian::little;
     const bool other_order = size > 1 && (little ? order == '>' || order == '!' : order == '<');
     if (other_order && swapped == nullptr)
-      return detail::refuse_format(format, "is in the other byte order; DLPack needs the native one", kSwapRemedy);
+      return detail::refuse_format(format, "is in the opposite byte order; DLPack needs the native one", kSwapRemedy);
     if (complex) size *= 2;
     if (static_cast<std::int64_t>(size) != itemsize)
       return detail::refuse_format(

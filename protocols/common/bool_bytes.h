@@ -24,7 +24,7 @@ inline bool rows_are_bool(const unsigned char* data, const DLTensor& t, std::int
 
 // A refusal that copy=True lifts: the copy is normalised to 0 and 1.
 inline constexpr const char kBadBoolText[] =
-    "the dtype is bool and the data holds bytes other than 0 and 1, which consumers read as anything. Use copy=True "
+    "the dtype is bool and the data holds bytes other than 0 and 1, which consumers may misread. Use copy=True "
     "to normalise it, or view it as uint8";
 
 inline bool has_bool_bytes(const Tensor& tensor) noexcept {

@@ -60,6 +60,13 @@ inline void checked(bool done) {
   if (!done) [[unlikely]]
     throw PythonError();
 }
+// A number from a call that says so by -1, which is a number, too.
+template <class Number>
+Number checked_number(Number number) {
+  if (number == static_cast<Number>(-1) && PyErr_Occurred() != nullptr) [[unlikely]]
+    throw PythonError();
+  return number;
+}
 // A new reference that is there.
 inline Ref owned(PyObject* made) { return Ref(checked(made)); }
 

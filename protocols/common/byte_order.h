@@ -1,4 +1,4 @@
-// Data in the other byte order: DLPack has none, so it is refused, or swapped in a copy of dlbridge's own. Pure C++.
+// Data in the opposite byte order: DLPack has none, so it is refused, or swapped in a copy of dlbridge's own. Pure C++.
 #pragma once
 
 #include <cstddef>

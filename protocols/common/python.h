@@ -137,7 +137,7 @@ inline void set_exception(Ref exception) noexcept {
 #endif
 }
 
-// Lets go of the GIL for its scope.
+// Releases the GIL for its scope.
 class GilRelease {
  public:
   GilRelease() noexcept : state_(PyEval_SaveThread()) {}

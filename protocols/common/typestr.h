@@ -40,10 +40,10 @@ inline Status parse_typestr(std::string_view typestr, const DTypeInfo*& out, boo
                      "' has no whole number of bytes. This must be fixed in the producer");
   if (std::string_view("tbiufcmMOSUV").find(kind) == std::string_view::npos)
     return malformed("typestr '" + std::string(typestr) + "' has the kind '" + kind +
-                     "', none of tbiufcmMOSUV. This must be fixed in the producer");
+                     "', not one of tbiufcmMOSUV. This must be fixed in the producer");
   const bool other_order = typestr[0] == (kLittleEndian ? '>' : '<') && itemsize > 1;
   if (other_order && swapped == nullptr)
-    return detail::refuse_typestr(typestr, "is in the other byte order; DLPack needs the native one", kSwapRemedy);
+    return detail::refuse_typestr(typestr, "is in the opposite byte order; DLPack needs the native one", kSwapRemedy);
   if (kind == 'V')
     return detail::refuse_typestr(typestr, "is raw or structured data; it names no number",
                                   "View one field, pass the dtype by DLPack (bfloat16 and float8), or view as uint8");

@@ -123,8 +123,7 @@ bool wants_versioned(PyObject* max_version) {
   if (max_version == nullptr) return false;
   if (PyTuple_Check(max_version) && PyTuple_GET_SIZE(max_version) == 2 &&
       PyLong_Check(PyTuple_GET_ITEM(max_version, 0)) && PyLong_Check(PyTuple_GET_ITEM(max_version, 1))) [[likely]] {
-    const long major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
-    py::checked(major != -1 || PyErr_Occurred() == nullptr);
+    const long major = py::checked_number(PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0)));
     return major >= 1;
   }
   py::throw_issue(kOperation, ErrorCode::kWrongType,

@@ -31,7 +31,7 @@ Read take_capsule(PyObject* capsule, const char* name, const char* used_name, py
 Read refuse_capsule_name(const char* name, py::ReadCall& call) {
   if (name != nullptr && (std::strcmp(name, kLegacyUsedName) == 0 || std::strcmp(name, kVersionedUsedName) == 0)) {
     return call.refuse(malformed(std::string("the DLPack capsule was already consumed (its name is '") + name +
-                                 "'); a capsule is good for one import (DLPack). Ask the producer for a new one"));
+                                 "'); a capsule can be imported once (DLPack). Ask the producer for a new one"));
   }
   return call.refuse(
       ErrorCode::kWrongType,

@@ -49,7 +49,7 @@ _BY_TYPE: dict[Any, DType] = {
 
 
 def is_swapped(text: str) -> bool:
-    """Whether a typestr is in the other byte order."""
+    """Whether a typestr is in the opposite byte order."""
     found = _BY_ALIAS.get(text[1:])
     return text[:1] == (">" if sys.byteorder == "little" else "<") and found is not None and found.itemsize > 1
 
@@ -95,7 +95,7 @@ def make(dtype: Any = None) -> DType:
     found = BY_NAME["float64"] if dtype is None else find(dtype)
     if found is None:
         swapped = isinstance(dtype, str) and is_swapped(dtype)
-        why = "is in the other byte order" if swapped else "names none of the dtypes that there are"
+        why = "is in the opposite byte order" if swapped else "names none of the dtypes that there are"
         raise TypeError(f"DType(): {dtype!r} {why}. Give a name ('float32', 'f4'), or a dtype of NumPy or torch")
     return found
 

@@ -54,7 +54,7 @@ def planes(frame: Any) -> list[_core.Tensor]:
     Frames that a GPU decoded give tensors on it. The frame's memory lives as long as a plane of it; PyAV may hand out a
     frame that is still a reference of the decoder, so write to copies only.
 
-    Raises TypeError for what is no such frame, BufferError for a format in the other byte order.
+    Raises TypeError for what is no such frame, BufferError for a format in the opposite byte order.
     """
     if not all(hasattr(frame, name) for name in ("planes", "format", "width", "height")):
         raise TypeError(f"planes(): the object is {type(frame).__qualname__}, not a VideoFrame of PyAV")

@@ -55,7 +55,7 @@ int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t 
   });
 }
 
-// What can only be read as a copy is copied: numbers of the other byte order, and misaligned ones.
+// What can only be read as a copy is copied: numbers of the opposite byte order, and misaligned ones.
 Ref read_or_copy(PyObject* object) {
   if (Ref tensor(read_any(object, kUnnamed)); tensor) return tensor;
   checked(!PyCapsule_CheckExact(object) && PyErr_ExceptionMatches(PyExc_BufferError) != 0);

@@ -221,7 +221,7 @@ pyb::object arrow_type(const pyb::object& object) {
   return name != nullptr ? pyb::reinterpret_steal<pyb::object>(name) : pyb::object(pyb::none());
 }
 
-// The array is read anew: its producer's stream is the one of this moment.
+// The array is read again: its producer's stream is the one of this moment.
 void end_use(const pyb::object& source, const pyb::object& stream) {
   const Ref tensor(read_any(source.ptr(), "use()"));
   if (!tensor || !hand_back(as_tensor(tensor.get())->tensor, stream.ptr())) throw pyb::error_already_set();

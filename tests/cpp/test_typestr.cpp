@@ -33,8 +33,8 @@ struct Refused {
   const char* says;
 };
 constexpr Refused kRefused[] = {
-    {">f4", ErrorCode::kRefused, "other byte order"},
-    {">c16", ErrorCode::kRefused, "other byte order"},
+    {">f4", ErrorCode::kRefused, "opposite byte order"},
+    {">c16", ErrorCode::kRefused, "opposite byte order"},
     {"<V2", ErrorCode::kRefused, "raw or structured"},
     {"|V1", ErrorCode::kRefused, "raw or structured"},
     {"|V16", ErrorCode::kRefused, "raw or structured"},

@@ -234,7 +234,7 @@ def test_functions_allocate_raise_and_leave_nothing():
             new_array(10)
     gc.collect()
     assert sys.getrefcount(free) == references
-    refused(TypeError, "cannot be called", lambda: cuda.PythonFunctionAllocator(1, 2))
+    refused(TypeError, "not callable", lambda: cuda.PythonFunctionAllocator(1, 2))
     cuda.reset_allocator()
     assert live == {}
 

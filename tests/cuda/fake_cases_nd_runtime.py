@@ -163,7 +163,7 @@ def test_streams_call_python_functions():
     stream.launch_host_func(lambda _: 1 / 0)
     stream.synchronize()
     assert [u.exc_type for u in unraisable] == [ZeroDivisionError]
-    refused(TypeError, "cannot be called", lambda: stream.launch_host_func(3))
+    refused(TypeError, "not callable", lambda: stream.launch_host_func(3))
     unraisable.clear()
     references = sys.getrefcount(seen)
     for _ in range(10):

@@ -129,7 +129,7 @@ int scatter(const IndexArgs& args) {
   return 0;
 }
 
-// Waits for the count, and with the GIL held would wait for ever where a host function needs that: refused here.
+// Waits for the count, and with the GIL held would wait forever where a host function needs that: refused here.
 int nonzero(const NonzeroArgs& args) {
   const auto holds_gil = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_Check"));
   constexpr int kNotPermitted = 800;

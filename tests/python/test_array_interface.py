@@ -202,7 +202,7 @@ def test_one_byte_has_no_order(typestr):
 @pytest.mark.parametrize("typestr", [">f4", ">i2", ">c8", ">u8"])
 def test_the_other_byte_order_is_refused(typestr):
     """pydlpack reads [1, 2, 3] as [16777216, ...]."""
-    with pytest.raises(ExchangeError, match=f"typestr '{typestr}' is in the other byte order.*newbyteorder"):
+    with pytest.raises(ExchangeError, match=f"typestr '{typestr}' is in the opposite byte order.*newbyteorder"):
         read(typestr=typestr, shape=(1,))
 
 

@@ -37,7 +37,7 @@ def test_the_struct_and_its_capsule_are_held():
         ({"null_shape": True}, ValueError, "shape is null"),
         ({"shape": (-3,)}, ValueError, "negative"),
         ({"data": None}, ValueError, "data pointer is null"),
-        ({"flags": 0x501}, BufferError, "other byte order"),
+        ({"flags": 0x501}, BufferError, "opposite byte order"),
         ({"typekind": b"O"}, BufferError, "no dtype"),
         ({"typekind": b"?"}, ValueError, "kind"),
         ({"typekind": b"V", "flags": 0xF01}, BufferError, "structured"),

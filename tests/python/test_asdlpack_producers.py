@@ -53,7 +53,7 @@ def test_numpy_dtypes_without_a_dlpack_type():
     for dtype in refused:
         with pytest.raises(ExchangeError, match="NumPy dtype '"):
             asdlpack(np.zeros(2, dtype))
-    with pytest.raises(ExchangeError, match="other byte order.*newbyteorder"):
+    with pytest.raises(ExchangeError, match="opposite byte order.*newbyteorder"):
         asdlpack(np.arange(3, dtype=">i4"))
 
 

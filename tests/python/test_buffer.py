@@ -210,7 +210,7 @@ def test_the_view_is_released_once():
 @pytest.mark.parametrize(
     ("fields", "error", "match"),
     [
-        ({"format": b">f"}, BufferError, "other byte order"),
+        ({"format": b">f"}, BufferError, "opposite byte order"),
         ({"format": b"T{f:x:}"}, BufferError, "one plain number"),
         ({"itemsize": 8}, BufferError, "itemsize is 8"),
         ({"format": None, "itemsize": 0}, BufferError, "itemsize is 0"),

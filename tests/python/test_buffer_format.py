@@ -94,7 +94,7 @@ def test_what_is_no_plain_number_is_refused_by_name(format):
 def test_the_other_byte_order_is_refused(format):
     """pydlpack misreads it."""
     itemsize = 8 if "Z" in format else size_of(format)
-    with pytest.raises(ExchangeError, match=f"buffer format '{format}' is in the other byte order.*Byte-swap first"):
+    with pytest.raises(ExchangeError, match=f"buffer format '{format}' is in the opposite byte order.*Byte-swap first"):
         _core.parse_format(format, itemsize)
 
 

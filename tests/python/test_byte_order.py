@@ -1,4 +1,4 @@
-"""Numbers in the other byte order: refused where the memory would be shared, turned around in a copy."""
+"""Numbers in the opposite byte order: refused where the memory would be shared, turned around in a copy."""
 
 import ctypes as ct
 import struct

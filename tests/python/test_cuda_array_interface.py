@@ -54,7 +54,7 @@ def empty(**changes):
         ({"strides": (4, 4)}, ValueError, "'strides' has 2 entries"),
         ({"strides": (2**62,)}, OverflowError, "63 bits"),
         ({"typestr": "<V2"}, BufferError, "typestr '<V2' is raw or structured.*DLPack"),
-        ({"typestr": ">f4"}, BufferError, "other byte order"),
+        ({"typestr": ">f4"}, BufferError, "opposite byte order"),
         ({"typestr": "<f16"}, BufferError, "typestr '<f16'"),
     ],
     ids=stable_ids.of_field,

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from child_process import run_python
 
-# What each thread does for ever, with `inside` set where it has let go of the GIL.
+# What each thread does forever, with `inside` set where it has let go of the GIL.
 CASES = {
     "a copy": """
         source = dlbridge.asdlpack(bytearray(8 << 20))

@@ -52,7 +52,7 @@ def test_the_array_outlives_its_name():
 
 
 BAD = {
-    "byte order": ([("a", "<i4"), ("b", ">i4")], "b", "other byte order"),
+    "byte order": ([("a", "<i4"), ("b", ">i4")], "b", "opposite byte order"),
     "stride": ([("a", "u1"), ("b", "<i4")], "b", "stride"),
     "nested": ([("o", [("k", "u1"), ("b", "<i4")])], "o.b", "stride"),
 }

@@ -10,7 +10,7 @@
 
 namespace dlbridge::cuda::detail {
 
-// Those that nobody has, by device. Recording one anew is safe: who waits for the old record has its state. Never
+// Those that nobody has, by device. Recording one again is safe: who waits for the old record has its state. Never
 // destroyed, as owners of memory may die late.
 struct IdleEvents {
   std::mutex mutex;

@@ -96,7 +96,7 @@ inline Status check_capture(StreamHandle consumer, const Ordering& ready) {
   return capture_refusal(consumer, ready);
 }
 
-// The producer's stream belongs to a context other than the primary one (its own, or one made anew by a device
+// The producer's stream belongs to a context other than the primary one (its own, or one recreated by a device
 // reset): an event of that context is needed.
 [[gnu::cold, gnu::noinline]] inline Status order_through_own_context(StreamHandle consumer, StreamHandle producer,
                                                                      CUresult first_result) {
@@ -173,7 +173,7 @@ inline Status check_stream_handle(StreamHandle stream) {
   return {};
 }
 
-// The host waits: only for copies to the host. Blocks; the caller lets go of locks (the GIL) before.
+// The host waits: only for copies to the host. Blocks; the caller releases locks (the GIL) first.
 inline Status synchronize(const Ordering& token, int device) {
   const Ordering ready = token.settled();
   if (ready.is_ready()) return {};

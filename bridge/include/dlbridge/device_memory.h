@@ -163,7 +163,7 @@ inline StreamHandle pool_stream_of(const WorkStream& work) noexcept { return wor
 inline Status allocate_device(DLDataType dtype, std::int32_t ndim, const std::int64_t* shape, DLDevice device,
                               StreamHandle stream, Tensor& out, std::uint64_t flags = kFlagCopied) {
   if (device.device_type != kDLCUDA)
-    return refused("memory on " + device_name(device) + " is not dlbridge's to allocate. Use cpu or cuda");
+    return refused("memory on " + device_name(device) + " is not memory that dlbridge can allocate. Use cpu or cuda");
   for (std::int32_t i = 0; i < ndim && i < kMaxDims; ++i)
     if (shape[i] == 0) return detail::allocate_on(dtype, ndim, shape, flags, device.device_id, 0, out);
   DeviceGuard guard;

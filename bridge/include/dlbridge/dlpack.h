@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #if !defined(DLPACK_MAJOR_VERSION) || DLPACK_MAJOR_VERSION != 1 || DLPACK_MINOR_VERSION < 3
-#error "dlbridge needs dlpack.h 1.3 or a newer 1.x: another copy stands before it on the include path"
+#error "dlbridge needs dlpack.h 1.3 or a newer 1.x: an older copy comes first on the include path"
 #endif
 
 namespace dlbridge {

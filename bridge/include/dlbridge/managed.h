@@ -17,7 +17,7 @@ template <class Managed>
 Tensor take_managed(Managed* managed) {
   if (managed == nullptr) [[unlikely]]
     throw Error(ErrorCode::kMalformed, "take: the managed tensor is a null pointer. Hint: it was taken before, or the "
-                                       "producer failed and its error was not looked at");
+                                       "producer failed and its error was ignored");
   Tensor out;
   throw_if_failed("take", import_managed(managed, out));
   return out;

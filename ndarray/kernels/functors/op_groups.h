@@ -56,7 +56,7 @@ class OpTable<E, OpGroup<ops...>, Make> {
  public:
   constexpr OpTable() : rows_{make_row<ops>(std::make_index_sequence<kDTypeSlots>{})...} {}
 
-  // Null where the group has not the operation.
+  // Null where the group does not have the operation.
   const E* find(Op op, DType compute) const noexcept {
     for (const Row& row : rows_)
       if (row.op == op) return &row.entries[static_cast<std::size_t>(compute)];

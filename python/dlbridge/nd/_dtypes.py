@@ -34,7 +34,7 @@ def resolve(obj: DTypeLike) -> DType:
     ndarray does not have."""
     if isinstance(obj, str) and _dtype.is_swapped(obj):
         raise TypeError(
-            f"dtype {obj!r} is in the other byte order, which the ndarray does not have. Byte-swap the data first, "
+            f"dtype {obj!r} is in the opposite byte order, which the ndarray does not have. Byte-swap the data first, "
             f"and name {obj[1:]!r}"
         )
     found = _dtype.find(obj)

@@ -154,7 +154,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike) -> ndarray:
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
-    """The sorted unique elements of the first array that the second has not."""
+    """The sorted unique elements of the first array that are not in the second."""
     first, second = as_arrays(ar1, ar2)
     a = first.ravel() if assume_unique else _values(first, True)
     return a[isin(a, second, invert=True)]

@@ -55,7 +55,7 @@ def default_rng(seed: Any = None, *, device: DeviceLike = None) -> Generator:
 
 
 def seed(seed: Any = None) -> None:
-    """Starts the shared generator anew; arguments as for default_rng()."""
+    """Restarts the shared generator; arguments as for default_rng()."""
     _shared.state = Generator(seed).state
 
 

@@ -53,16 +53,12 @@ bool Call::flag(std::size_t i, bool otherwise) const {
 
 std::int64_t Call::integer(std::size_t i, std::int64_t otherwise) const {
   if ((*this)[i] == nullptr) return otherwise;
-  const long long value = PyLong_AsLongLong(values_[i]);
-  checked(value != -1 || PyErr_Occurred() == nullptr);
-  return value;
+  return checked_number(PyLong_AsLongLong(values_[i]));
 }
 
 double Call::number(std::size_t i, double otherwise) const {
   if ((*this)[i] == nullptr) return otherwise;
-  const double value = PyFloat_AsDouble(values_[i]);
-  checked(value != -1 || PyErr_Occurred() == nullptr);
-  return value;
+  return checked_number(PyFloat_AsDouble(values_[i]));
 }
 
 }  // namespace dlbridge::py

@@ -254,8 +254,7 @@ Shape parse_shape(PyObject* object, const char* operation) {
 }
 
 int parse_axis(PyObject* object, int ndim, const char* operation) {
-  const Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_IndexError);
-  checked(value != -1 || PyErr_Occurred() == nullptr);
+  const Py_ssize_t value = checked_number(PyNumber_AsSsize_t(object, PyExc_IndexError));
   if (value < -ndim || value >= ndim) {
     const Ref error =
         owned(call_python("dlbridge.nd._arguments", "axis_error", Py_BuildValue("(sni)", operation, value, ndim)));

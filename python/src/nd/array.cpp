@@ -159,7 +159,7 @@ PyTypeObject* add_array_type(PyObject* module, const char* name, std::vector<PyT
 constexpr char kArrayDoc[] =
     "ndarray(shape, dtype='float64', memptr=None, strides=None, order='C', *, device=None)\n--\n\n"
     "A dense array on a GPU or on the host, and a dlbridge.Tensor: it offers every array protocol.\n\n"
-    "The constructor leaves the elements uninitialised; memptr is a MemoryPointer that the array shall use. Make\n"
+    "The constructor leaves the elements uninitialised; memptr is a MemoryPointer that the array is to use. Make\n"
     "arrays with nd.array, nd.zeros, nd.arange and so on.";
 
 }  // namespace
@@ -191,7 +191,7 @@ void init_array_types(PyObject* module) {
 
 namespace {
 PyTypeObject* likely_type() noexcept {
-  // Where a GPU is used nearly every array lies there; commit() mends the rest.
+  // Where a GPU is used nearly every array lies there; commit() corrects the rest.
   return cuda_freelist.empty() ? array_types.host : array_types.cuda;
 }
 }  // namespace

@@ -114,8 +114,7 @@ PyObject* fill(PyObject* self, PyObject* value) {
 
 // The coordinates of a position in C order, as a key.
 Ref key_of_position(const Tensor& t, PyObject* object) {
-  const Py_ssize_t position = PyNumber_AsSsize_t(object, PyExc_IndexError);
-  checked(position != -1 || PyErr_Occurred() == nullptr);
+  const Py_ssize_t position = checked_number(PyNumber_AsSsize_t(object, PyExc_IndexError));
   std::int64_t rest = position < 0 ? position + t.size : position;
   if (rest < 0 || rest >= t.size)
     throw_issue("ndarray.item()", ErrorCode::kIndex,

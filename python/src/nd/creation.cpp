@@ -54,7 +54,7 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const Shape strides = strides_object == Py_None ? Shape() : parse_shape(strides_object, kOperation);
   if (memptr == Py_None) {
     if (strides_object != Py_None)
-      throw_error(PyExc_ValueError, "ndarray(): strides need memptr: a new array lies densely");
+      throw_error(PyExc_ValueError, "ndarray(): strides need memptr: a new array is dense");
     return make_result(kOperation, [&](Tensor& out) {
       return core::make_array(out, kind, shape.get(), device ? *device : default_device(), layout);
     });

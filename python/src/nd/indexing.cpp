@@ -48,8 +48,7 @@ void parse_slice(PyObject* object, core::IndexItem& out) {
 
 void parse_integer(PyObject* object, core::IndexItem& out) {
   out.kind = core::IndexItem::Kind::kInteger;
-  out.start = PyNumber_AsSsize_t(object, PyExc_IndexError);
-  checked(out.start != -1 || PyErr_Occurred() == nullptr);
+  out.start = checked_number(PyNumber_AsSsize_t(object, PyExc_IndexError));
 }
 
 void add_array(PyObject* array, core::IndexItem& out) {
@@ -123,13 +122,13 @@ int set_item(PyObject* self, PyObject* object, PyObject* value) {
 
 Py_ssize_t length(PyObject* self) {
   const Tensor& x = tensor_of(self);
-  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "len() of an array of no axes");
+  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "len() of a 0-d array");
   return static_cast<Py_ssize_t>(x.dl.shape[0]);
 }
 
 PyObject* item_at(PyObject* self, Py_ssize_t i) {
   const Tensor& x = tensor_of(self);
-  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over an array of no axes");
+  if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over a 0-d array");
   core::IndexItem item;
   item.kind = core::IndexItem::Kind::kInteger;
   item.start = i;
@@ -137,7 +136,7 @@ PyObject* item_at(PyObject* self, Py_ssize_t i) {
 }
 
 PyObject* iterate(PyObject* self) {
-  if (tensor_of(self).dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over an array of no axes");
+  if (tensor_of(self).dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over a 0-d array");
   return PySeqIter_New(self);
 }
 
@@ -207,8 +206,8 @@ PyObject* searchsorted_flat(PyObject*, const Call& a) {
   if (sorted.dl.ndim != 1 || core::dtype_of(sorted) != core::dtype_of(values) ||
       !same_device(sorted.dl.device, values.dl.device))
     throw_issue(a.operation(), ErrorCode::kMalformed,
-                "needs a sorted 1-D array and values of one dtype and device, got " + core::describe(sorted) + " and " +
-                    core::describe(values));
+                "needs a sorted 1-D array and values of the same dtype and device, got " + core::describe(sorted) +
+                    " and " + core::describe(values));
   return make_result(a.operation(), [&](Tensor& out) { return core::searchsorted(sorted, values, right, out); });
 }
 

@@ -50,8 +50,7 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
   checked(parsed_right != Parsed::kError);
   if (parsed_right == Parsed::kNo) Py_RETURN_NOTIMPLEMENTED;
   if (left.array == nullptr || right.array == nullptr)
-    throw_issue("matmul", ErrorCode::kMalformed,
-                "both operands must be arrays of at least one axis. Use * for scalars");
+    throw_issue("matmul", ErrorCode::kMalformed, "both operands must have at least one axis. Use * for scalars");
   return make_result("matmul", [&](Tensor& out) { return core::matmul(*left.array, *right.array, out); });
 }
 
@@ -90,7 +89,7 @@ PyObject* single_element(PyObject* self, const char* operation) {
   const Tensor& t = tensor_of(self);
   if (t.size == 1) return element_to_python(t);
   throw_issue(operation, ErrorCode::kWrongType,
-              "only arrays of one element can be converted to a Python scalar, this one has " + std::to_string(t.size) +
+              "only arrays of one element can be converted to a Python scalar; this one has " + std::to_string(t.size) +
                   ". Use any() or all() for truth, item(i) for one");
 }
 
@@ -108,7 +107,7 @@ PyObject* to_index(PyObject* self) {
   const Tensor& t = tensor_of(self);
   if (!core::is_integer(core::dtype_of(t)) || t.dl.ndim != 0)
     throw_issue("operator.index()", ErrorCode::kWrongType,
-                "only integer arrays of no axes can be an index, this one is " + core::describe(t));
+                "only 0-d integer arrays can be an index; this one is " + core::describe(t));
   return element_to_python(t);
 }
 

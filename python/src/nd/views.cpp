@@ -17,8 +17,7 @@ PyObject* as_strided(PyObject*, const Call& a) {
   const Shape shape = a.shape(1);
   const Shape strides = a.shape(2);
   const std::optional<DType> dtype = a.dtype(4);
-  const Py_ssize_t offset = a[3] == nullptr ? 0 : PyNumber_AsSsize_t(a[3], PyExc_OverflowError);
-  checked(offset != -1 || PyErr_Occurred() == nullptr);
+  const Py_ssize_t offset = a[3] == nullptr ? 0 : checked_number(PyNumber_AsSsize_t(a[3], PyExc_OverflowError));
   return make_result(a.operation(), [&](Tensor& out) {
     return core::strided_view(x, offset, dtype.value_or(core::dtype_of(x)), shape.get(), strides.get(), out);
   });
@@ -45,7 +44,7 @@ PyObject* copyto(PyObject*, const Call& a) {
 
 constexpr char kSharesMemory[] =
     "shares_memory($module, a, b, max_work=0)\n--\n\n"
-    "Whether two arrays have a byte in common; None where max_work trials do not tell. 0: whether the ranges of their "
+    "Whether two arrays have a byte in common; None where max_work trials cannot tell. 0: whether the ranges of their "
     "addresses overlap.";
 PyObject* shares_memory(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);

@@ -78,7 +78,7 @@ class Pool : public test::WithFakeDriver {
     return fake.count("stream_synchronize") + fake.count("event_synchronize") + fake.count("ctx_synchronize");
   }
 
-  // A pool is for ever: a storage may name it.
+  // A pool is forever: a storage may name it.
   static CachingPool& new_pool(MemoryKind kind) {
     static auto* const kept = new std::vector<CachingPool*>;  // reachable at exit: no leak
     return *kept->emplace_back(new CachingPool(kind));

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -85,22 +82,16 @@ atexit.register(lambda: held[0].ptr)
 
 
 def test_exit_with_live_memory_and_streams_is_silent(fake_driver_path):
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", LEFT_OVERS],
-        env=fake_driver_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run_python(LEFT_OVERS, LD_LIBRARY_PATH=fake_driver_path)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.fixture(scope="module")
 def fake_driver_path(tmp_path_factory):
-    """The environment of a process whose driver is tests/cuda/fake_libcuda.c."""
+    """The search path of a process whose driver is tests/cuda/fake_libcuda.c."""
     folder = tmp_path_factory.mktemp("fake_cuda")
     compile_shared(Path(__file__).resolve().parents[2] / "cuda" / "fake_libcuda.c", folder, "libcuda.so.1")
-    return {**os.environ, "LD_LIBRARY_PATH": library_path(folder)}
+    return library_path(folder)
 
 
 # ---- the real driver

@@ -3,8 +3,6 @@ tests/cuda/fake_user_kernels.c and with a host compiler in NVRTC's place. The nu
 
 import ast
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,17 +23,16 @@ def results(tmp_path_factory):
     compile_shared(CUDA_TESTS / "fake_user_kernels.c", folder, "libcuda.so.1")
     (link_package(folder) / KERNEL_LIBRARY).touch()
     search = [str(folder), str(CUDA_TESTS), str(Path(__file__).parents[1])]
-    environment = os.environ | {
+    environment = {
         "LD_LIBRARY_PATH": library_path(folder),
         "PYTHONPATH": os.pathsep.join(search),
         "DLBRIDGE_CACHE_DIR": str(folder / "cache"),
         "TMPDIR": str(folder),
         "FAKE_NVRTC_CALLS": str(folder / "calls"),
     }
-    command = [sys.executable, str(SCRIPT)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = run_python(SCRIPT, timeout=300, **environment)
     lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    assert done.stdout.endswith("done\n") and done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.stdout.endswith("done\n"), done.stdout[-2000:] + done.stderr[-4000:]
     return lines | {"calls": str(folder / "calls")}
 
 

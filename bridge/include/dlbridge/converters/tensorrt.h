@@ -48,7 +48,7 @@ struct TensorRTBinding {
       refuse(name, "data type " + std::to_string(static_cast<int>(engine.getTensorDataType(name))),
              "data type " + std::to_string(static_cast<int>(type)));
     if (engine.getTensorFormat(name) != nvinfer1::TensorFormat::kLINEAR)
-      refuse(name, "a tensor in linear format", "a vectorised format; a strided tensor cannot say it");
+      refuse(name, "a tensor in linear format", "a vectorised format; a strided tensor cannot express it");
     if (mode == nvinfer1::TensorIOMode::kINPUT && !context.setInputShape(name, dims))
       refuse(name, "extents of the optimisation profile", "extents that setInputShape() refuses");
     if (!context.setTensorAddress(name, address)) refuse(name, "an address TensorRT takes", "one it refuses");
@@ -81,7 +81,7 @@ struct converter<TensorRTBinding> {
       return describe_memory(out, info(row.dtype), x.address, device, x.dims.nbDims, shape, nullptr, false);
     }
     return refused("expected a data type of DLPack, got TensorRT's " + std::to_string(static_cast<int>(x.type)) +
-                   " (packed int4 and fp4 are not said here)");
+                   " (packed int4 and fp4 are not supported here)");
   }
 
   static TensorRTBinding to(Tensor& t, const options&) {

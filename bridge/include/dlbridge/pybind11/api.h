@@ -18,7 +18,7 @@
 #include "dlbridge/tensor.h"
 
 #if PYBIND11_VERSION_MAJOR < 3
-#error "dlbridge/pybind11.h needs pybind11 3 or newer: another copy stands before it on the include path"
+#error "dlbridge/pybind11.h needs pybind11 3 or newer: an older copy comes first on the include path"
 #endif
 
 namespace dlbridge {
@@ -43,7 +43,7 @@ namespace detail {
     throw py::import_error("this extension module was compiled for version " + std::to_string(c_api::kMajor) + "." +
                            std::to_string(c_api::kMinor) + " of dlbridge's C ABI, and the installed dlbridge has " +
                            std::to_string(table->major) + "." + std::to_string(table->minor) +
-                           ". Build the module again, or install a dlbridge of its time");
+                           ". Build the module again, or install a matching dlbridge");
   py::register_local_exception_translator([](std::exception_ptr pending) {
     try {
       if (pending) std::rethrow_exception(pending);

@@ -297,7 +297,7 @@ class Arg {
       return take_converted(object, object, nullptr, place);
     }
     Tensor t = detail::tensor_of(record);
-    Violation v = kMayConvert ? find_violation(t, kShapeOnly) : Violation::kNone;  // no conversion mends that
+    Violation v = kMayConvert ? find_violation(t, kShapeOnly) : Violation::kNone;  // no conversion repairs that
     if (v == Violation::kNone) v = find_violation(t, kRequirement);
     // What was read, not `object`: a capsule has nothing more to give.
     if (may_convert && detail::conversion_may_help(v)) return take_converted(read.get(), object, &t, place);

@@ -1,7 +1,7 @@
 """Compiled kernels on disk, so that a program compiles each of its kernels once and not once a run.
 
 An entry is one file, written aside and moved into place, so that a reader never sees half of one; it carries the digest
-of its contents, and what does not match is compiled anew. A folder that cannot be written is no error: nothing is kept.
+of its contents, and is compiled again where that differs. A folder that cannot be written is no error: nothing is kept.
 """
 
 from __future__ import annotations

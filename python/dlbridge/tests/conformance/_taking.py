@@ -185,6 +185,13 @@ class Taking:
             raise Failed("the array is taken", refusal.words)
         return result
 
+    def taken_or_skip(self, obj: Any) -> Any:
+        """The result; a refusal is a skip."""
+        result, refusal = self.attempt(obj)
+        if refusal is not None:
+            raise Skip(f"refused: {refusal.words}")
+        return result
+
     def settle(self, *lent: Lent) -> None:
         """All that was lent is given back; to be called where nothing of the consumer's is in a variable any more."""
         gc.collect()
@@ -248,6 +255,17 @@ class Taking:
         described = reexported(result)
         # Without an attribute of its own it may have no notion of it, and then ignores the flag, as it is asked to.
         return True if described is not None and described.readonly else None
+
+    def says_readonly(self, result: Any) -> bool:
+        """A Skip where the result cannot say."""
+        readonly = self.readonly(result)
+        if readonly is None:
+            raise Skip("the result cannot say whether it is read-only")
+        return readonly
+
+    def skip_a_copy(self, result: Any, address: int) -> None:
+        if not self.shares(result, address):
+            raise Skip("the result is a copy")
 
     def shares(self, result: Any, address: int, dtype: str = "float32") -> bool:
         """Whether the result uses the producer's memory, whose element 0 is at `address`.

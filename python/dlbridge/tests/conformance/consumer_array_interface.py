@@ -36,10 +36,7 @@ def interface_of(spec: Spec, **changes: Any) -> dict[str, Any]:
 
 
 def _take(taking: Taking, value: Any) -> Any:
-    result, refusal = taking.attempt(Interface(_ATTRIBUTE, value))
-    if refusal is not None:
-        raise Skip(f"refused: {refusal.words}")
-    return result
+    return taking.taken_or_skip(Interface(_ATTRIBUTE, value))
 
 
 def _control(taking: Taking) -> None:
@@ -66,7 +63,7 @@ def _changed(spec: Spec, changes: dict[str, Any], taking: Taking) -> None:
 
 
 def _swapped(dtype: str, taking: Taking) -> None:
-    """Data in the other byte order: the right values, or a refusal."""
+    """Data in the opposite byte order: the right values, or a refusal."""
     gate(taking)
     spec = Spec((2, 3), dtype)
     typestr = DTYPES[dtype]["typestr"]
@@ -107,9 +104,7 @@ def _readonly(spec: Spec, taking: Taking) -> None:
     gate(taking)
     value = interface_of(spec)
     result = _take(taking, value)
-    readonly = taking.readonly(result)
-    if readonly is None:
-        raise Skip("the result cannot say whether it is read-only")
+    readonly = taking.says_readonly(result)
     if readonly is False and not taking.shares(result, value["data"][0]):
         raise Skip("the result is a copy")
     expect(readonly == spec.readonly, "read-only as the interface says", f"readonly={readonly}")
@@ -125,8 +120,7 @@ def _kept_alive(taking: Taking) -> None:
     del producer
     gc.collect()
     held = alive() is not None
-    if not taking.shares(result, value["data"][0]):
-        raise Skip("the result is a copy")
+    taking.skip_a_copy(result, value["data"][0])
     expect(held, "the producer held by the result, which uses its memory", "the producer is gone")
 
 

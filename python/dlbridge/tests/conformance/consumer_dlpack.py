@@ -222,9 +222,7 @@ def _major_error(taking: Taking) -> None:
 def _readonly(taking: Taking) -> None:
     taking.need_versioned()
     offer = Offer(lambda: managed_for(BASE, flags=_abi.READ_ONLY))
-    result, refusal = taking.attempt(offer.producer)
-    if refusal is not None:
-        raise Skip(f"refused: {refusal.words}")
+    result = taking.taken_or_skip(offer.producer)
     readonly = taking.readonly(result)
     shared = _shares(taking, offer, result)
     del result
@@ -246,10 +244,7 @@ def _writable(taking: Taking) -> None:
     taking.need_versioned()
     offer = Offer(lambda: managed_for(BASE))
     result = taking.call(offer.producer)
-    readonly = taking.readonly(result)
-    if readonly is None:
-        raise Skip("the result cannot say whether it is read-only")
-    expect(not readonly, "a writable result", "a read-only one")
+    expect(not taking.says_readonly(result), "a writable result", "a read-only one")
 
 
 def _shares(taking: Taking, offer: Offer, result: Any) -> bool:

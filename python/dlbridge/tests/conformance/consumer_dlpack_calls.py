@@ -180,7 +180,7 @@ def _error_class(taking: Taking) -> None:
 
 
 def _retries(taking: Taking) -> None:
-    """A TypeError of the producer's own is not repeated for ever."""
+    """A TypeError of the producer's own is not repeated forever."""
     producer = Producer(_raising(TypeError("not this one")))
     _, refusal = taking.attempt(producer)
     expect(refusal is not None, "an error", "an array")
@@ -272,7 +272,7 @@ def _copy_false_refused(taking: Taking) -> None:
 
 
 def _result_dies(taking: Taking) -> None:
-    """The producer is not kept for ever."""
+    """The producer is not kept forever."""
     offer = Offer(lambda: managed_for(BASE, version=None))
     dead = weakref.ref(offer.producer)
     result = taking.call(offer.producer)

@@ -100,15 +100,9 @@ class LaunchCall {
       fail(k, ErrorCode::kRefused, "is a read-only array, and the parameter is an output. Pass a copy");
   }
 
-  // One character an argument: an array's dtype, a NumPy scalar's, or the kind of a Python scalar.
   void resolve_types() {
     std::string key;
-    for (int k = 0; k < given_; ++k) {
-      const core::Scalar& scalar = inputs_[k].scalar;
-      if (arrays_[k] != nullptr) key += static_cast<char>('A' + static_cast<int>(arrays_[k]->dtype().id));
-      else if (scalar.strong) key += static_cast<char>('a' + static_cast<int>(scalar.dtype));
-      else key += static_cast<char>('0' + static_cast<int>(scalar.kind));
-    }
+    for (int k = 0; k < given_; ++k) key += type_letter(arrays_[k], inputs_[k].scalar);
     auto found = state_.signatures.find(key);
     if (found == state_.signatures.end()) [[unlikely]] {
       std::vector<DType> made = ask_types(key);
@@ -135,15 +129,14 @@ class LaunchCall {
       if (arrays_[k] != nullptr && !is_raw(k)) loop.push_back(arrays_[k]);
     if (options_.size != nullptr && options_.size != Py_None) {
       if (!loop.empty())
-        fail(ErrorCode::kMalformed, "size is given, and an argument that is not raw says the size already. Leave "
+        fail(ErrorCode::kMalformed, "size is given, and an argument that is not raw already determines it. Leave "
                                     "size out");
-      shape_[0] = PyLong_AsLongLong(owned(PyNumber_Index(options_.size)).get());
-      checked(shape_[0] != -1 || PyErr_Occurred() == nullptr);
+      shape_[0] = checked_number(PyLong_AsLongLong(owned(PyNumber_Index(options_.size)).get()));
       if (shape_[0] < 0) fail(ErrorCode::kMalformed, "size is negative");
       ndim_ = 1;
     } else {
       if (loop.empty() && std::any_of(state_.raw.begin(), state_.raw.end(), [](bool raw) { return raw; }))
-        fail(ErrorCode::kMalformed, "all array arguments are raw: nothing says how often to run. Give size=");
+        fail(ErrorCode::kMalformed, "all array arguments are raw: nothing determines how often to run. Give size=");
       throw_if_bad(core::broadcast_shapes(loop, shape_, ndim_), name());
     }
     count_ = 1;
@@ -219,13 +212,12 @@ class LaunchCall {
     core::plan_generated_loop({operands_, state_.raw.size()}, shape(), state_.traits, plan);
     if (plan.words.size() > kMaxWords)
       fail(ErrorCode::kMalformed, "the call needs " + std::to_string(plan.words.size() * 8) +
-                                      " bytes of kernel parameters, and 4000 is the most. Use fewer arrays");
+                                      " bytes of kernel parameters, and the limit is 4000. Use fewer arrays");
     const ElementwiseVariant* variant = find_variant(plan);
     const StreamHandle stream = resolve_launch_stream(options_.stream, device_, name());
     unsigned threads = 256;
     if (options_.block_size != nullptr && options_.block_size != Py_None) {
-      const long wanted = PyLong_AsLong(options_.block_size);
-      checked(wanted != -1 || PyErr_Occurred() == nullptr);
+      const long wanted = checked_number(PyLong_AsLong(options_.block_size));
       if (wanted < 1 || wanted > 1024) fail(ErrorCode::kMalformed, "block_size must be 1 to 1024");
       threads = static_cast<unsigned>(wanted);
     }

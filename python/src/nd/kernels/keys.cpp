@@ -2,7 +2,7 @@
 #include <string>
 
 #include "python/src/kit/tables.h"
-#include "python/src/nd/array.h"
+#include "python/src/nd/kernels/launch.h"
 #include "python/src/nd/kernels/user_kernels.h"
 
 namespace dlbridge::py::nd {
@@ -10,7 +10,7 @@ namespace dlbridge::py::nd {
 namespace {
 
 // What a call of a fused function depends on: "c" (all arrays on a CUDA device) or "h" (some are not, or there are
-// none), then two characters an argument: its type as the elementwise launcher writes it, and an array's ndim. None
+// none), then two characters an argument: its type_letter() and an array's ndim. None
 // where an argument is neither an array of ours nor a scalar.
 constexpr char kFusionKey[] = "fusion_key($module, args, /)\n--\n\nWhat a call of a fused function depends on.";
 PyObject* fusion_key(PyObject*, PyObject* args) {
@@ -21,16 +21,10 @@ PyObject* fusion_key(PyObject*, PyObject* args) {
     const Parsed parsed = parse_operand(PyTuple_GET_ITEM(args, k), input);
     if (parsed == Parsed::kError) PyErr_Clear();  // a NumPy array: the function itself says so
     if (parsed != Parsed::kYes) Py_RETURN_NONE;
-    if (input.array != nullptr) {
-      any = true;
-      all_cuda &= is_cuda(input.array->dl.device);
-      key += static_cast<char>('A' + static_cast<int>(input.array->dtype().id));
-      key += static_cast<char>(input.array->dl.ndim);
-    } else {
-      key += input.scalar.strong ? static_cast<char>('a' + static_cast<int>(input.scalar.dtype))
-                                 : static_cast<char>('0' + static_cast<int>(input.scalar.kind));
-      key += '\0';
-    }
+    any |= input.array != nullptr;
+    all_cuda &= input.array == nullptr || is_cuda(input.array->dl.device);
+    key += type_letter(input.array, input.scalar);
+    key += static_cast<char>(input.array != nullptr ? input.array->dl.ndim : 0);
   }
   if (any && all_cuda) key[0] = 'c';
   return PyBytes_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()));

@@ -9,6 +9,13 @@
 
 namespace dlbridge::py::nd {
 
+// The type of a kernel's argument in keys that Python reads: an array's dtype, a NumPy scalar's, or the kind of a
+// Python scalar (dlbridge/nd/_kernels/types.py).
+inline char type_letter(const Tensor* array, const core::Scalar& scalar) noexcept {
+  if (array != nullptr) return static_cast<char>('A' + static_cast<int>(array->dtype().id));
+  return static_cast<char>(scalar.strong ? 'a' + static_cast<int>(scalar.dtype) : '0' + static_cast<int>(scalar.kind));
+}
+
 // The arrays that a launch uses: ours, and those of other frameworks. Lives on the stack of one call.
 class ArrayUses {
  public:

@@ -49,8 +49,7 @@ constexpr char kLaunch[] = "kernel(grid=None, block=None, args=None, *, shared_m
 
 unsigned parse_extent(PyObject* number, const char* operation, const char* what) {
   const Ref integer = owned(PyNumber_Index(number));
-  const long long value = PyLong_AsLongLong(integer.get());
-  checked(value != -1 || PyErr_Occurred() == nullptr);
+  const long long value = checked_number(PyLong_AsLongLong(integer.get()));
   if (value < 0 || value > 0xffffffffLL)
     throw_issue(operation, ErrorCode::kMalformed,
                 std::string(what) + " has the extent " + std::to_string(value) + "; extents are 0 to 4294967295");

@@ -73,7 +73,7 @@ class PythonResource final : public core::MemoryResource {
     if (!is_shared_) delete this;
   }
   // Every thread may find it from now on, also one that has no GIL and will ask for it only when it is replaced: some
-  // bytes of it stay for ever.
+  // bytes of it stay forever.
   void share() noexcept { is_shared_ = true; }
 
  private:
@@ -182,7 +182,7 @@ struct FunctionPair : PythonAllocatorValue {};
 template <class Value>
 std::unique_ptr<Value> make(Signature signature, const pyb::object& allocate, const pyb::object& free) {
   if (PyCallable_Check(allocate.ptr()) == 0 || (!free.is_none() && PyCallable_Check(free.ptr()) == 0))
-    throw_issue("PythonFunctionAllocator()", ErrorCode::kWrongType, "the functions cannot be called");
+    throw_issue("PythonFunctionAllocator()", ErrorCode::kWrongType, "the functions are not callable");
   auto out = std::make_unique<Value>();
   out->resource = new PythonResource(signature, allocate.ptr(), free.is_none() ? nullptr : free.ptr());
   return out;
@@ -202,7 +202,7 @@ pyb::object resolve(const pyb::object& allocator) {
   return pyb::cast(make<PythonAllocatorValue>(Signature::kPointer, allocator, pyb::none()));
 }
 
-// Holds what is set: (what the user gave, what it resolved to). Guarded by the GIL; for ever.
+// Holds what is set: (what the user gave, what it resolved to). Guarded by the GIL; forever.
 pyb::object& installed() {
   static auto* slot = new pyb::object(pyb::none());
   return *slot;
@@ -252,7 +252,7 @@ void init_allocators(pyb::module_& m) {
   m.def("resolve_allocator", &resolve);
   m.def("set_allocator", &set_allocator, pyb::arg("allocator") = pyb::none(),
         "Where every thread's arrays take device memory from: a pool or its malloc, a function f(size) that returns a\n"
-        "MemoryPointer, or None: the driver, with no pool between.");
+        "MemoryPointer, or None: the driver itself, without a pool.");
   m.def("reset_allocator", &reset_allocator, "The default pool again.");
   m.def("installed_allocator", [] { return installed(); });
   m.def("set_thread_allocator", &set_thread_allocator);

@@ -1,4 +1,4 @@
-// Python objects that native code lets go of on any thread: with the GIL at once, without it later, never waiting for
+// Python objects that native code releases on any thread: with the GIL at once, without it later, never waiting for
 // it (the thread may hold a lock that the GIL's holder wants).
 #pragma once
 

@@ -49,7 +49,7 @@ float elapsed(const EventValue& start, const EventValue& end) {
   const CUresult result = driver().event_elapsed_time(&milliseconds, start.event, end.event);
   if (result == core::kNotReady)
     throw_issue("get_elapsed_time()", ErrorCode::kCuda,
-                "the work before an event is not done. Call end.synchronize() first");
+                "the work before an event has not finished. Call end.synchronize() first");
   if (result == cuda::kInvalidHandle)
     throw_issue("get_elapsed_time()", ErrorCode::kCuda,
                 "an event has not been recorded, or was made with disable_timing. Record both first");
@@ -94,7 +94,7 @@ void run_host_call(void* data) {
 
 void launch_host_function(const StreamValue& stream, const pyb::object& function, const pyb::object& argument) {
   if (PyCallable_Check(function.ptr()) == 0)
-    throw_issue("Stream.launch_host_func()", ErrorCode::kWrongType, "the callback cannot be called");
+    throw_issue("Stream.launch_host_func()", ErrorCode::kWrongType, "the callback is not callable");
   const std::optional<std::uint64_t> capture = core::capture_of(stream.handle);
   auto call = std::make_unique<HostCall>(HostCall{function.ptr(), argument.ptr(), !capture});
   const CUresult result = on_device_of(stream, "Stream.launch_host_func()", [&](CUstream handle) {

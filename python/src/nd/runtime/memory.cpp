@@ -65,9 +65,7 @@ std::uintptr_t address_of(const pyb::object& object, const char* operation) {
     throw_issue(operation, ErrorCode::kWrongType,
                 "the address is " + type_name(object.ptr()) + ". Give an int, a ctypes pointer or a MemoryPointer");
   const Ref number = owned(PyNumber_Index(value.ptr()));
-  const std::size_t address = PyLong_AsSize_t(number.get());
-  checked(address != static_cast<std::size_t>(-1) || PyErr_Occurred() == nullptr);
-  return address;
+  return checked_number(PyLong_AsSize_t(number.get()));
 }
 
 // Memory of somebody else, which `owner` keeps. The device is the driver's word where none is given.
@@ -136,7 +134,7 @@ StreamHandle begin_use(const PointerValue& pointer, std::size_t bytes, const pyb
   return on;
 }
 
-// A copy to or from the host lets go of the GIL before it is queued: a use that another thread began meanwhile is
+// A copy to or from the host releases the GIL before it is queued: a use that another thread began meanwhile is
 // joined, so that whoever gets the memory next waits for both.
 void end_use(const PointerValue& pointer, StreamHandle on, const char* operation) {
   if (pointer.storage()->stream == on) [[likely]]
@@ -233,11 +231,12 @@ void bind_memory(pyb::module_& m) {
           },
           pyb::is_operator())
       .def("__hash__", [](const MemoryValue& v) { return std::hash<const void*>{}(v.storage); });
-  pyb::class_<UnownedValue, MemoryValue>(m, "UnownedMemory",
-                                         "Memory of somebody else.\n\nowner: an object that keeps it alive. device_id: "
-                                         "-1 asks the driver.")
+  pyb::class_<UnownedValue, MemoryValue>(
+      m, "UnownedMemory",
+      "Memory that someone else owns.\n\nowner: an object that keeps it alive. device_id: "
+      "-1 asks the driver.")
       .def(pyb::init(&unowned), pyb::arg("ptr"), pyb::arg("size"), pyb::arg("owner"), pyb::arg("device_id") = -1);
-  pyb::class_<DirectValue, MemoryValue>(m, "Memory", "New device memory, past the pool.")
+  pyb::class_<DirectValue, MemoryValue>(m, "Memory", "New device memory, not from the pool.")
       .def(pyb::init([](std::size_t size) {
              return std::make_unique<DirectValue>(allocate(&core::uncached_pool(), size, "Memory()"));
            }),

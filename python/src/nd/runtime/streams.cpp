@@ -236,7 +236,7 @@ void init_streams(pyb::module_& m) {
       .def("synchronize", &synchronize, "Waits on the host.")
       .def("record", &record_on, pyb::arg("event") = pyb::none(), "The event (a new one for None), recorded here.")
       .def("wait_event", &wait_event, pyb::arg("event"))
-      .def("wait_stream", &wait_stream, pyb::arg("stream"), "Later work here comes behind the other's work so far.")
+      .def("wait_stream", &wait_stream, pyb::arg("stream"), "Makes later work here wait for the other's work so far.")
       .def("__eq__", &same_stream, pyb::is_operator())
       .def(
           "__ne__", [](const StreamValue& s, const pyb::object& o) { return !same_stream(s, o); }, pyb::is_operator())
