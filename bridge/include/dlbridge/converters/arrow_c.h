@@ -1,4 +1,4 @@
-// Arrow's C Data and C Device interfaces, with no Arrow library: 1-D arrays of fixed-width numbers without nulls.
+// Arrow's C Data and C Device interfaces, with no Arrow library: fixed-width numbers without nulls. From a tensor: 1-D.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-"""pandas. A Series offers no protocol itself; its values do."""
+"""pandas. A Series speaks Arrow, by way of PyArrow; its values speak NumPy's protocols."""
 
 from __future__ import annotations
 
-from dlbridge.tests.frameworks._base import NUMPY_NATIVE, ArrayType, Framework, Look, spelled
+from dlbridge.tests.frameworks._base import FLOATS, INTEGERS, NUMPY_NATIVE, ArrayType, Framework, Look, spelled
 
 _LOOK = Look("x.to_numpy().ravel().tolist()", "x.to_numpy().ctypes.data")
 
@@ -18,6 +18,16 @@ FRAMEWORK = Framework(
             {"contiguous": "{x}", "zero-size": "{x}", "negative": "{x}[::-1]", "offset": "{x}[4:]"},
             ("dlpack", "array_interface", "buffer"),
             flat=True,
+        ),
+        ArrayType(
+            "pandas Series",
+            "pandas.Series({values}, dtype={dtype})",
+            spelled("'{}'", INTEGERS | FLOATS),
+            Look("x.tolist()", "x.to_numpy().ctypes.data"),
+            {"contiguous": "{x}", "zero-size": "{x}", "offset": "{x}[4:]"},
+            ("arrow",),
+            flat=True,
+            readonly=True,
         ),
     ),
     convert="pandas",

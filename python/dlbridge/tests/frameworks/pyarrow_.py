@@ -18,6 +18,7 @@ FRAMEWORK = Framework(
             spelled("pyarrow.{}", INTEGERS | FLOATS) | {"bool": "pyarrow.bool_"},
             _ARRAY,
             {**FLAT, "offset": "{x}[4:]"},
+            ("dlpack", "arrow"),
             flat=True,
             readonly=True,
         ),
