@@ -66,6 +66,7 @@ def operations():
     data = bytearray(24)
     tensor = asdlpack(data)
     nine = memoryview(data).cast("B", NINE)
+    four = memoryview(data).cast("B", (2, 3, 2, 2))
     strided = memoryview(array.array("i", range(12)))[::-2]
     address = ctypes.addressof(ctypes.c_char.from_buffer(data))
     struct_like = type("StructOnly", (), {"__array_struct__": property(lambda self: tensor.__array_struct__)})()
@@ -88,6 +89,12 @@ def operations():
         "array_interface, buffer": lambda: asdlpack(Interface(data)),
         "array_interface, own": lambda: asdlpack(tensor, protocol="array_interface"),
         "array_struct": lambda: asdlpack(struct_like),
+        "arrow": lambda: asdlpack(tensor, protocol="arrow"),
+        "arrow, four axes": lambda: asdlpack(asdlpack(four), protocol="arrow"),
+        "arrow mask": lambda: asdlpack(tensor, nulls="mask"),
+        "arrow export": lambda: tensor.__arrow_c_array__(),
+        "arrow schema": lambda: tensor.__arrow_c_schema__(),
+        "arrow type": lambda: _core.arrow_type(tensor),
         "copy": lambda: asdlpack(data, copy=True),
         "copy of a strided one": lambda: asdlpack(strided, copy=True),
         "copy of nine dimensions": lambda: asdlpack(nine, copy=True),
