@@ -29,8 +29,8 @@ py::Read read_array(PyObject* array, const DLPackExchangeAPI*, py::ReadCall& cal
   return py::Read::kAbsent;
 }
 
-// What jit, vmap and grad give a function in place of arrays: a class of jax's with "Tracer" in its name, or a base that
-// is called so.
+// What jit, vmap and grad give a function in place of arrays: a class of jax's with "Tracer" in its name, or a base
+// that is called so.
 bool is_tracer(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
   PyObject* const bases = type->tp_mro;
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {

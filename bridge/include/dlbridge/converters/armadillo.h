@@ -1,4 +1,4 @@
-// Armadillo: Mat and Cube over a tensor's memory in Fortran order, Col and Row over dense elements; all of them moved in.
+// Armadillo: Mat and Cube over a tensor's memory in Fortran order, Col and Row over dense elements; all are moved in.
 // Host memory.
 #pragma once
 
