@@ -36,11 +36,9 @@ bool has_name(const Framework& framework, std::string_view name) noexcept {
                                    }) != framework.aliases.end();
 }
 
-struct Classified {
-  TypeFacts facts;
-  const Framework* framework = nullptr;
-};
-TypeCache<Classified, 128> known_types;
+// Apart: asdlpack() asks for the first at every call, and its entries are of the size of half a cache line.
+TypeCache<TypeFacts, 128> known_types;
+TypeCache<const Framework*, 128> known_homes;
 
 bool has_protocol(PyTypeObject* type) noexcept {
   return type_has(type, py::names.dlpack) || type_has(type, py::names.cuda_array_interface) ||
@@ -114,7 +112,7 @@ std::string_view package_of(PyTypeObject* type) noexcept {
   return name.substr(0, name.find('.'));
 }
 
-const Framework* find_home(PyTypeObject* type) noexcept {
+const Framework* find_package(PyTypeObject* type) noexcept {
   if (type == &PyMemoryView_Type) return &kBuffer;
   PyObject* const bases = type->tp_mro;
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
@@ -127,17 +125,22 @@ const Framework* find_home(PyTypeObject* type) noexcept {
   return nullptr;
 }
 
-Classified classify(PyTypeObject* type) noexcept {
+TypeFacts classify(PyTypeObject* type) noexcept {
   const DLPackExchangeAPI* api = dlpack::find_exchange_api(type);
-  if (PyType_IsSubtype(type, py::tensor_types.base)) {
-    const bool is_nd = std::string_view(type->tp_name).starts_with(kNd.module);
-    return {{&kOwnTensor, api}, is_nd ? &kNd : nullptr};
-  }
+  if (PyType_IsSubtype(type, py::tensor_types.base)) return {&kOwnTensor, api};
   for (const Framework* framework : kFrameworks)
-    if (const ArrayKind* kind = find_kind(framework->arrays, type, api)) return {{kind, api}, framework};
+    if (const ArrayKind* kind = find_kind(framework->arrays, type, api)) return {kind, api};
   const ArrayKind* kind = find_kind(kUnknown, type, api);
   if (kind == nullptr) kind = has_protocol(type) || is_arrow_column(type) ? &kGeneric : &kOpaque;
-  return {{kind, api}, find_home(type)};
+  return {kind, api};
+}
+
+const Framework* find_home(PyTypeObject* type) noexcept {
+  const TypeFacts facts = facts_of(type);
+  if (facts.kind == &kOwnTensor) return std::string_view(type->tp_name).starts_with(kNd.module) ? &kNd : nullptr;
+  for (const Framework* framework : kFrameworks)
+    if (find_kind(framework->arrays, type, facts.api) != nullptr) return framework;
+  return find_package(type);
 }
 
 }  // namespace
@@ -155,8 +158,8 @@ const Framework* find_framework(std::string_view name) noexcept {
   return nullptr;
 }
 
-TypeFacts facts_of(PyTypeObject* type) noexcept { return known_types.get(type, classify).facts; }
+TypeFacts facts_of(PyTypeObject* type) noexcept { return known_types.get(type, classify); }
 
-const Framework* framework_of(PyTypeObject* type) noexcept { return known_types.get(type, classify).framework; }
+const Framework* framework_of(PyTypeObject* type) noexcept { return known_homes.get(type, find_home); }
 
 }  // namespace dlbridge::frameworks

@@ -109,7 +109,7 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
 }
 
 // What a tensor without readable memory is, in the words of dlbridge/_wrappers.py; empty: none of those it knows.
-[[gnu::cold]] std::string describe_wrapper(PyObject* object) {
+[[gnu::cold, gnu::noinline]] std::string describe_wrapper(PyObject* object) {
   const py::ErrorGuard guard;
   const py::Ref module(PyImport_ImportModule("dlbridge._wrappers"));
   const py::Ref text(module ? PyObject_CallMethod(module.get(), "describe", "O", object) : nullptr);
@@ -120,7 +120,7 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
 }
 
 // PyTorch's own RuntimeError, several lines of C++, becomes a cause.
-[[gnu::cold]] Read refuse_layout(PyObject* object, py::ReadCall& call) {
+[[gnu::cold, gnu::noinline]] Read refuse_layout(PyObject* object, py::ReadCall& call) {
   if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return Read::kFailed;
   py::Ref cause = py::take_exception();
   std::string why = describe_wrapper(object);
@@ -138,7 +138,7 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
 }
 
 // Wrappers of tracers are exported with no data: that is no damage of the struct.
-[[gnu::cold]] Read refuse_struct(PyObject* object, Status status, py::ReadCall& call) {
+[[gnu::cold, gnu::noinline]] Read refuse_struct(PyObject* object, Status& status, py::ReadCall& call) {
   std::string why = describe_wrapper(object);
   return call.refuse(why.empty() ? std::move(status) : refused(std::move(why)));
 }
@@ -172,7 +172,7 @@ Read read_tensor(PyObject* object, const DLPackExchangeAPI* api, py::ReadCall& c
   if (api->dltensor_from_py_object_no_sync(object, &borrowed) != 0) return refuse_layout(object, call);
   if (!check_lazy_bits(object, borrowed.dtype, call)) return Read::kFailed;
   if (Status status = decode_dltensor(borrowed, 0, self->tensor); !status.ok()) [[unlikely]]
-    return refuse_struct(object, std::move(status), call);
+    return refuse_struct(object, status, call);
   if (!dlpack::query_stream(api, call, self->tensor)) return Read::kFailed;
   if (const Ordering& ready = self->tensor.ready; ready.handle > kPerThreadStream) [[unlikely]]
     if (!cuda::is_lasting_stream(ready.handle)) note_own_stream(ready.handle, self->tensor.dl.device.device_id);

@@ -19,12 +19,7 @@ class TypeCache {
     Entry& entry = entries_[slot_of(type)];
     if (entry.type == type && is_current(entry)) [[likely]]
       return entry.found;
-    const Found found = classify(type);  // may come here again for another type of this slot: stored when it is done
-    PyTypeObject* old = entry.type;
-    Py_INCREF(type);
-    entry = {type, type->tp_version_tag, found};
-    Py_XDECREF(old);  // last: it may run Python code, which may come here again
-    return found;
+    return find_out(type, entry, classify);
   }
 
  private:
@@ -33,6 +28,16 @@ class TypeCache {
     unsigned version = 0;          // tp_version_tag when it was classified
     Found found{};
   };
+
+  template <class Classify>
+  [[gnu::noinline, gnu::cold]] static Found find_out(PyTypeObject* type, Entry& entry, Classify classify) {
+    const Found found = classify(type);  // may come here again for another type of this slot: stored when it is done
+    PyTypeObject* old = entry.type;
+    Py_INCREF(type);
+    entry = {type, type->tp_version_tag, found};
+    Py_XDECREF(old);  // last: it may run Python code, which may come here again
+    return found;
+  }
 
   static std::size_t slot_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
