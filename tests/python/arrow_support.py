@@ -3,13 +3,9 @@
 import ctypes
 import json
 import struct
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_void_p, py_object
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_void_p
 
-# As a py_object it is borrowed while the call lasts.
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = c_void_p, [py_object, c_char_p]
+from dlbridge.tests.conformance._abi import capsule_pointer, new_capsule
 
 
 class Schema(Structure):
@@ -76,12 +72,12 @@ NAMES = {
 
 def capsule(value, name=None):
     """Of a struct that the test keeps."""
-    return _new_capsule(ctypes.addressof(value), name or NAMES[type(value)], None)
+    return new_capsule(ctypes.addressof(value), name or NAMES[type(value)])
 
 
 def struct_of(given, kind):
     """The struct in a capsule."""
-    return kind.from_address(_pointer_of(given, NAMES[kind]))
+    return kind.from_address(capsule_pointer(given, NAMES[kind]))
 
 
 def metadata(**pairs):
