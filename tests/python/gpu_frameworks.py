@@ -241,6 +241,16 @@ class Interface:
         self.__cuda_array_interface__ = {**base.__cuda_array_interface__, **changes}
 
 
+class OnlyArrow:
+    """A producer of Arrow's device interface alone."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __arrow_c_device_array__(self, requested_schema: object = None, **arguments: Any) -> object:
+        return self.tensor.__arrow_c_device_array__(requested_schema, **arguments)
+
+
 class OnlyDLPack:
     """A producer of DLPack alone."""
 

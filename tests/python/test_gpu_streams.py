@@ -96,6 +96,7 @@ SOURCES = {
     "cupy": lambda r: asdlpack(r.array),
     "cupy __dlpack__": lambda r: asdlpack(r.array, protocol="dlpack"),
     "CAI with stream": lambda r: asdlpack(gpu.Interface(r.array), protocol="cuda_array_interface"),
+    "Arrow device array": lambda r: asdlpack(gpu.OnlyArrow(asdlpack(r.tensor))),
 }
 
 
