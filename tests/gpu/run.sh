@@ -88,7 +88,7 @@ fuzz() { "$python" tests/fuzz/nd_programs.py --device cuda --seconds "${FUZZ_SEC
 # Memory errors of ours would be in kernels, in copies, and in views that outlive their memory.
 memcheck_differential() {
   compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 99 --target-processes all \
-    "$python" tests/gpu/differential.py --seconds "${MEMCHECK_SECONDS:-120}" --jobs 1
+    "$python" tests/gpu/differential.py --seconds "${MEMCHECK_SECONDS:-240}" --jobs "${JOBS:-6}" --every 50
 }
 
 # --- fast -------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Intended(NamedTuple):
     reason: str
     example: list[str]  # a program that shows it
     device: str = "cpu"  # where it does
+    numpy_until: str = ""  # the release of NumPy that does as the ndarray does
 
 
 class Finding(NamedTuple):

@@ -248,7 +248,7 @@ def random() -> Iterator[Case]:
     for n in (*sizes("random", 8, 1 << 16), 100_003):
         for call, ulps in RANDOM:
             code = f"xp.random.default_rng(7, **on).{call}"
-            size = next((size for name, size in SIZES.items() if name in call), "")
+            size = next((size for name, size in SIZES.items() if name in code), "")
             yield Case("random", code, (), n, None, device_ulps=ulps, tier=0 if n == 4097 else 1, size=size)
         yield Case("random", "y = xp.arange(n, **on)\nxp.random.default_rng(7, **on).shuffle(y)\ny", (), n, None)
         for text, ulps in ((LEGACY, 0), (LEGACY_NEAR, 256)):

@@ -107,7 +107,8 @@ def jax_host(array: Any) -> Any:
 
 @dataclass(frozen=True)
 class Producer:
-    """`make` turns a dense NumPy array into one on the current GPU; `strided` says that it has views with strides."""
+    """`make` turns a dense NumPy array into one on the current GPU; `strided` says that it has views with strides,
+    `immutable` that nobody may write to it."""
 
     name: str
     load: Callable[[], Any]
@@ -116,6 +117,7 @@ class Producer:
     host: Callable[[Any], Any]
     dtypes: tuple[str, ...]
     strided: bool = True
+    immutable: bool = False
 
 
 _INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -150,6 +152,7 @@ PRODUCERS = {
             jax_host,
             _JAX,
             strided=False,
+            immutable=True,
         ),
     )
 }
@@ -157,7 +160,10 @@ PRODUCERS = {
 
 @dataclass(frozen=True)
 class Consumer:
-    """`take` turns a dlbridge tensor on the GPU into the framework's own object over the same memory."""
+    """`take` turns a dlbridge tensor on the GPU into the framework's own object over the same memory.
+
+    `of_immutable` says what becomes of memory that nobody may write to: DLPack's flag says so to whoever asks for it.
+    """
 
     name: str
     load: Callable[[], Any]
@@ -165,6 +171,7 @@ class Consumer:
     pointer: Callable[[Any], int]
     host: Callable[[Any], Any] | None
     strided: bool = True
+    of_immutable: str = "shared"
 
 
 def _convert(name: str) -> Callable[[Any], Any]:
@@ -188,13 +195,28 @@ CONSUMERS = {
     row.name: row
     for row in (
         Consumer("torch from_dlpack", torch, lambda t: torch().from_dlpack(t), torch_pointer, torch_host),
-        Consumer("torch exchange API", torch, _convert("torch"), torch_pointer, torch_host),
-        Consumer("torch CAI", torch, lambda t: torch().as_tensor(t, device="cuda"), torch_pointer, torch_host),
+        Consumer("torch exchange API", torch, _convert("torch"), torch_pointer, torch_host, of_immutable="copied"),
+        Consumer(
+            "torch CAI",
+            torch,
+            lambda t: torch().as_tensor(t, device="cuda"),
+            torch_pointer,
+            torch_host,
+            of_immutable="refused",
+        ),
         Consumer("cupy from_dlpack", cupy, lambda t: cupy().from_dlpack(t), cai_pointer, lambda a: a.get()),
         Consumer("cupy CAI", cupy, lambda t: cupy().asarray(t), cai_pointer, lambda a: a.get()),
-        Consumer("cupy convert", cupy, _convert("cupy"), cai_pointer, lambda a: a.get()),
+        Consumer("cupy convert", cupy, _convert("cupy"), cai_pointer, lambda a: a.get(), of_immutable="copied"),
         Consumer("numba CAI", numba_cuda, lambda t: numba_cuda().as_cuda_array(t), cai_pointer, None),
-        Consumer("jax from_dlpack", jax, lambda t: jax().dlpack.from_dlpack(t), jax_pointer, jax_host, strided=False),
+        Consumer(  # asks for a legacy capsule, which has no flags
+            "jax from_dlpack",
+            jax,
+            lambda t: jax().dlpack.from_dlpack(t),
+            jax_pointer,
+            jax_host,
+            strided=False,
+            of_immutable="refused",
+        ),
         Consumer("jax convert", jax, _convert("jax"), jax_pointer, jax_host, strided=False),
         Consumer("cuda.core DLPack", cuda_core, _view("from_dlpack"), _view_pointer, None),
         Consumer("cuda.core CAI", cuda_core, _view("from_cuda_array_interface"), _view_pointer, None),

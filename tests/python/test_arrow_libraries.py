@@ -66,7 +66,8 @@ def test_columns_without_nulls_share_their_memory(name, dtype):
     column = SHARED[name](np.arange(12, dtype=dtype))
     t = asdlpack(column)
     assert t.data_ptr == values_of(column)
-    assert (str(t.dtype), t.readonly, t.owner is column) == (dtype, True, True)
+    assert (str(t.dtype), t.owner is column) == (dtype, True)
+    assert t.readonly or t.protocol == "dlpack"  # old releases of pyarrow give legacy capsules, which cannot say so
     assert np.asarray(t).ravel().tolist() == list(range(12))
     assert inspect(column).offers["arrow"].descriptor.data_ptr == t.data_ptr
 

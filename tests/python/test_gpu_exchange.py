@@ -40,7 +40,7 @@ def test_read_by_the_best_protocol(producer):
     assert type(tensor) is dlbridge.CudaTensor
     assert tensor.data_ptr == producer.pointer(source) != 0
     assert (tensor.shape, tensor.strides, tensor.dtype) == ((2, 3, 4), (48, 16, 4), "float32")
-    assert (tensor.device, tensor.readonly, tensor.owner is source) == ("cuda:0", False, True)
+    assert (tensor.device, tensor.readonly, tensor.owner is source) == ("cuda:0", producer.immutable, True)
     np.testing.assert_array_equal(to_host(tensor), host)
 
 
@@ -117,6 +117,7 @@ def test_shapes(producer, shape):
 
 
 def test_producers_are_released(producer):
+    settle()
     before = _core.live_counts()
     for _ in range(20):
         asdlpack(producer.make(values()))
@@ -195,8 +196,13 @@ def test_every_producer_to_every_consumer(producer, consumer):
     host = values()
     source = producer.make(host)
     tensor = asdlpack(source)
+    if producer.immutable and consumer.of_immutable == "refused":
+        with pytest.raises((TypeError, BufferError)):
+            consumer.take(tensor)
+        return
     result = consumer.take(tensor)
-    assert consumer.pointer(result) == producer.pointer(source)
+    copied = producer.immutable and consumer.of_immutable == "copied"
+    assert (consumer.pointer(result) == producer.pointer(source)) is not copied
     if consumer.host is not None:
         np.testing.assert_array_equal(consumer.host(result), host)
     elif hasattr(result, "copy_to_host"):

@@ -36,7 +36,6 @@ DLBRIDGE_ND_HD inline complex<T> from_lib(lib_complex<T> z) noexcept {
   DLBRIDGE_ND_HD inline complex<T> complex_##name(complex<T> z) noexcept { \
     return detail::from_lib<T>(detail::lib::name(detail::to_lib<T>(z)));   \
   }
-DLBRIDGE_ND_COMPLEX_FUNCTION(exp)
 DLBRIDGE_ND_COMPLEX_FUNCTION(sin)
 DLBRIDGE_ND_COMPLEX_FUNCTION(cos)
 DLBRIDGE_ND_COMPLEX_FUNCTION(asin)
@@ -53,38 +52,56 @@ template <class T>
 DLBRIDGE_ND_HD inline bool is_finite(T x) noexcept {
   return x - x == T(0);
 }
-// Thrust loses the digits of numbers near the smallest ones: kUp carries them to where it does not.
+// Thrust loses the digits of numbers near the smallest ones, and overflows beside the largest: these powers of two carry
+// them to where it does neither.
 template <class T>
-struct Tiny {
-  static constexpr int kBits = std::numeric_limits<T>::digits * 2 + 2;  // even
+struct Scaled {
+  static constexpr int kTinyBits = std::numeric_limits<T>::digits * 2 + 2;  // even
   static constexpr T kUp = sizeof(T) == 4 ? T(0x1p50) : T(0x1p108);
   static constexpr T kRootDown = sizeof(T) == 4 ? T(0x1p-25) : T(0x1p-54);
-  DLBRIDGE_ND_HD static bool holds(complex<T> z) noexcept {
+  static constexpr int kHugeBits = 4;
+  static constexpr T kDown = T(0x1p-4);
+  static constexpr T kLog2 = T(0.693147180559945309417232121458176568);
+
+  DLBRIDGE_ND_HD static bool is_tiny(complex<T> z) noexcept {
     return std::fabs(z.real()) < std::numeric_limits<T>::min() * kUp &&
            std::fabs(z.imag()) < std::numeric_limits<T>::min() * kUp;
+  }
+  DLBRIDGE_ND_HD static bool is_huge(complex<T> z) noexcept {
+    return std::fabs(z.real()) > std::numeric_limits<T>::max() * kDown ||
+           std::fabs(z.imag()) > std::numeric_limits<T>::max() * kDown;
   }
 };
 }  // namespace detail
 
+// Beside a real part of minus infinity any angle gives 0, with the sign that the C library has.
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> complex_exp(complex<T> z) noexcept {
+  if (z.real() == -std::numeric_limits<T>::infinity() && !detail::is_finite(z.imag()))
+    return {T(0), std::copysign(T(0), z.imag())};
+  return detail::from_lib<T>(detail::lib::exp(detail::to_lib<T>(z)));
+}
+
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_sqrt(complex<T> z) noexcept {
-  using Tiny = detail::Tiny<T>;
-  const bool tiny = Tiny::holds(z);
-  if (tiny) z = {z.real() * Tiny::kUp, z.imag() * Tiny::kUp};
+  using Scaled = detail::Scaled<T>;
+  const bool tiny = Scaled::is_tiny(z);
+  if (tiny) z = {z.real() * Scaled::kUp, z.imag() * Scaled::kUp};
   const complex<T> root = detail::from_lib<T>(detail::lib::sqrt(detail::to_lib<T>(z)));
-  return tiny ? complex<T>(root.real() * Tiny::kRootDown, root.imag() * Tiny::kRootDown) : root;
+  return tiny ? complex<T>(root.real() * Scaled::kRootDown, root.imag() * Scaled::kRootDown) : root;
 }
 
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_log(complex<T> z) noexcept {
-  using Tiny = detail::Tiny<T>;
+  using Scaled = detail::Scaled<T>;
   const T x = z.real(), y = z.imag();
-  if (Tiny::holds(z)) {
-    const auto log = detail::lib::log(detail::lib_complex<T>(x * Tiny::kUp, y * Tiny::kUp));
-    return {log.real() - T(Tiny::kBits) * T(0.693147180559945309417232121458176568), log.imag()};
-  }
-  if (detail::is_finite(x) && detail::is_finite(y)) return detail::from_lib<T>(detail::lib::log(detail::to_lib<T>(z)));
-  return {std::log(hypot(x, y)), std::atan2(y, x)};  // an infinity is one whatever the other part is
+  if (!detail::is_finite(x) || !detail::is_finite(y))
+    return {std::log(hypot(x, y)), std::atan2(y, x)};  // an infinity is one whatever the other part is
+  const bool tiny = Scaled::is_tiny(z), huge = Scaled::is_huge(z);
+  const T scale = tiny ? Scaled::kUp : huge ? Scaled::kDown : T(1);
+  const int bits = tiny ? -Scaled::kTinyBits : huge ? Scaled::kHugeBits : 0;
+  const auto log = detail::lib::log(detail::lib_complex<T>(x * scale, y * scale));
+  return {log.real() + T(bits) * Scaled::kLog2, log.imag()};
 }
 
 template <class T>
@@ -148,7 +165,28 @@ DLBRIDGE_ND_HD inline complex<T> complex_expm1(complex<T> z) noexcept {
           std::exp(z.real()) * std::sin(z.imag())};
 }
 
-// Small integer exponents by squaring, which keeps Gaussian integers exact.
+namespace detail {
+// The product by C99's annex G: infinite where a factor is, though the textbook's formula has NaN for both parts.
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> multiply_infinite(complex<T> a, complex<T> b) noexcept {
+  const complex<T> product = fn::multiply(a, b);
+  if (!is_nan(product.real()) || !is_nan(product.imag())) return product;
+  const auto is_infinite = [](complex<T> z) { return std::isinf(z.real()) || std::isinf(z.imag()); };
+  const bool first = is_infinite(a), second = is_infinite(b);
+  if (!first && !second) return product;
+  // The direction of an infinity; NaN beside one is a zero.
+  const auto boxed = [](complex<T> z, bool infinite) {
+    const auto part = [infinite](T x) { return std::copysign(infinite ? T(std::isinf(x)) : is_nan(x) ? T(0) : x, x); };
+    return complex<T>(part(z.real()), part(z.imag()));
+  };
+  const complex<T> direction = fn::multiply(boxed(a, first), boxed(b, second));
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  return {kInfinity * direction.real(), kInfinity * direction.imag()};
+}
+}  // namespace detail
+
+// Small integer exponents by squaring, which keeps Gaussian integers exact; others by the definition, in which infinities
+// survive the product.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_power(complex<T> base, complex<T> exponent) noexcept {
   const T re = exponent.real();
@@ -166,7 +204,7 @@ DLBRIDGE_ND_HD inline complex<T> complex_power(complex<T> base, complex<T> expon
     }
     return re < T(0) ? divide(complex<T>(T(1), T(0)), result) : result;
   }
-  return detail::from_lib<T>(detail::lib::pow(detail::to_lib<T>(base), detail::to_lib<T>(exponent)));
+  return complex_exp(detail::multiply_infinite(exponent, complex_log(base)));
 }
 
 }  // namespace dlbridge::nd::fn

@@ -14,6 +14,20 @@ DLBRIDGE_ND_HD inline T rsqrt(T x) noexcept {
 #endif
 }
 
+// CUDA's pow is right to two units of the last place: whole numbers to whole powers would not be whole.
+template <class T>
+DLBRIDGE_ND_HD inline T real_power(T base, T exponent) noexcept {
+#if defined(__CUDA_ARCH__)
+  if (exponent == T(2)) return base * base;
+  constexpr T kSure = sizeof(T) == 4 ? T(0x1p21) : T(0x1p50);  // where two units are less than a half
+  const T power = std::pow(base, exponent);
+  const bool whole = base == std::trunc(base) && exponent == std::trunc(exponent) && exponent > T(0);
+  return whole && std::fabs(power) < kSure ? std::rint(power) : power;
+#else
+  return std::pow(base, exponent);
+#endif
+}
+
 // log(exp(a) + exp(b)) without overflow; equal infinities give themselves.
 template <class T>
 DLBRIDGE_ND_HD inline T logaddexp(T a, T b) noexcept {

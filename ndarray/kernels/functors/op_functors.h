@@ -135,7 +135,7 @@ struct OpFn<Op::kPower, C> {
   DLBRIDGE_ND_HD A operator()(A base, A exponent) const noexcept {
     if constexpr (is_complex_v<C>) return fn::complex_power(base, exponent);
     else if constexpr (is_integer_v<C>) return fn::integer_power(base, exponent);
-    else return std::pow(base, exponent);
+    else return fn::real_power(base, exponent);
   }
 };
 

@@ -6,7 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, count_up
-from dlbridge.nd._dtypes import BY_NAME, is_inexact, kind_of
+from dlbridge.nd._dtypes import BY_NAME, finfo, is_inexact, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +67,12 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: tuple[float, float]
         raise ValueError(f"histogram(): the range from {low} to {high} is not finite and increasing")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges: ndarray = linspace(low, high, bins + 1, device=a.device)
-    return edges.astype(a.dtype) if is_inexact(a) else edges
+    edges: ndarray = linspace(float(low), float(high), bins + 1, device=a.device)
+    edges = edges.astype(a.dtype) if is_inexact(a) else edges
+    width, spacing = (high - low) / bins, max(abs(low), abs(high)) * float(finfo(edges.dtype).eps)
+    if width <= 2 * spacing and bool((edges[1:] <= edges[:-1]).any()):  # the device is waited for where it may be
+        raise ValueError(f"histogram(): from {low} to {high} there are no {bins} bins of finite size; give fewer")
+    return edges
 
 
 def histogram(

@@ -232,6 +232,7 @@ def _deliver_late(ends: Ends, tensor: _core.Tensor) -> tuple[Status, str]:
             raise Fault(f"wrong values of data that is written late: {flatten(got)[:8]}")
         return Status.WORKS, ""
     declared, spared = _declared_copy(ends.spec, tensor), _spared(ends.spec, tensor)
+    spared = spared or ends.spec.consumer.unordered.get(ends.spec.route, "")
     if spared:
         return Status.REFUSED, f"not tried: {spared}"
     read_already = Ends(replace(ends.spec, protocol=""), ends.producer, ends.consumer)

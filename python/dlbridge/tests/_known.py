@@ -24,6 +24,12 @@ KNOWN_BAD: tuple[KnownBad, ...] = (
         "pytorch#188023; seen with torch 2.13.0",
     ),
     KnownBad(
+        {"torch": "2.13"},
+        "torch.as_tensor() of __cuda_array_interface__ does not wait for the stream that the dictionary names",
+        "dlbridge.convert(x, 'torch'), or torch.from_dlpack(x)",
+        "seen with torch 2.11.0",
+    ),
+    KnownBad(
         {"tensorflow": "2.21"},
         "from_dlpack() takes memory of any alignment, and the first kernel on it ends the process (IsAligned)",
         "dlbridge.convert(x, 'tensorflow') copies what is not aligned",

@@ -25,7 +25,7 @@ PyObject* unary(PyObject* a) {
 }
 
 void refuse_modulus(PyObject* modulus) {
-  if (modulus != Py_None) throw_error(PyExc_TypeError, "pow() of arrays takes no modulus. Use (a ** b) % m");
+  if (modulus != Py_None) throw_error(PyExc_TypeError, "pow() of arrays takes no modulus. Use (a ** b) %% m");
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   refuse_modulus(modulus);

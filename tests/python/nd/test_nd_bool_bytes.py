@@ -17,7 +17,7 @@ def bools(device, layout):
 
 EXPRESSIONS = [
     *(f"x {op} y" for op in ("+", "*", "&", "|", "^", "==", "!=", "<", "<=", ">", ">=")),
-    *(f"x {op} {n}" for op in ("+", "-", "*") for n in ("1", "1.0", "xp.ones(1, 'f4')[0]", "1j")),
+    *(f"x {op} {n}" for op in ("+", "-", "*") for n in ("1", "1.0", "one", "1j")),
     *(f"x.astype('{dtype}')" for dtype in NUMPY_DTYPES if dtype != "bool"),
     *(f"xp.{f}(x)" for f in ("logical_not", "invert", "absolute", "signbit", "sqrt", "exp", "floor", "rint")),
     *(f"xp.{f}(x, y)" for f in ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")),
@@ -35,8 +35,8 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("layout", ["dense", "strided"])
 def test_every_byte_that_is_not_0_is_true(expression, layout, device):
     ours, theirs = bools(device, layout)
-    names = {"x": ours, "y": ours[::-1], "xp": nd}
-    want = eval(expression, {"x": theirs, "y": theirs[::-1], "xp": np})
+    names = {"x": ours, "y": ours[::-1], "xp": nd, "one": nd.ones(1, "f4", device=device)[0]}
+    want = eval(expression, {"x": theirs, "y": theirs[::-1], "xp": np, "one": np.ones(1, "f4")[0]})
     check(eval(expression, names), want, dtype="argsort" not in expression)
 
 

@@ -102,7 +102,7 @@ FUNCTIONS = functions()
 
 def snapshot(x):
     if isinstance(x, (nd.ndarray, np.ndarray)):
-        return type(x), str(x.dtype), x.shape, x.strides, np.asarray(x).tobytes()
+        return type(x), str(x.dtype), x.shape, x.strides, nd.asnumpy(x).tobytes()
     if isinstance(x, (tuple, list)):
         return type(x), *map(snapshot, x)
     return repr(x)
@@ -141,7 +141,10 @@ def known_arguments(name):
 
 def values(keyword, default, result):
     if keyword == "out":
-        return [make(result.shape, str(result.dtype)) for make in (nd.empty, np.empty) if hasattr(result, "shape")]
+        if not hasattr(result, "shape"):
+            return []
+        on = {"device": result.device} if isinstance(result, nd.ndarray) else {}
+        return [nd.empty(result.shape, str(result.dtype), **on), np.empty(result.shape, str(result.dtype))]
     if keyword in VALUES:
         return VALUES[keyword]
     return [True, False] if keyword == "copy" or isinstance(default, bool) else NUMBERS

@@ -68,7 +68,7 @@ def test_layouts_inside_the_memory_are_taken():
 
 def test_the_memory_of_a_reversed_array_begins_at_its_last_element():
     block = np.arange(8)
-    x = nd.asarray(block[2:6][::-1])
+    x = nd.asarray(block[2:6][::-1], device="cpu")
     assert (x.data.ptr, x.data.mem.ptr, x.data.mem.size) == (block[5:].ctypes.data, block[2:].ctypes.data, 32)
     assert _native.as_strided(x, (4,), (8,), -24).tolist() == [2, 3, 4, 5]
     for offset in (0, -32):
@@ -86,9 +86,9 @@ def test_an_empty_array_takes_no_shape_whose_strides_overflow():
 def test_a_chain_of_any_length_is_taken_down():
     code = (
         "import numpy as np; from dlbridge import nd\n"
-        "for last in (lambda x: x, lambda x: nd.asarray(x)[1:]):\n"
+        "for last in (lambda x: x, lambda x: nd.asarray(x, device='cpu')[1:]):\n"
         "    x = np.arange(3.0)\n"
-        "    for _ in range(200_000): x = nd.asarray(np.asarray(x))\n"
+        "    for _ in range(200_000): x = nd.asarray(np.asarray(x), device='cpu')\n"
         "    x = last(x)\n"
         "    print(x.tolist()); del x"
     )

@@ -204,19 +204,19 @@ def test_casting(casting, device):
     ):
         for code in (
             "x.astype(other, casting=c)",
-            "xp.copyto(xp.zeros(2, other), x, casting=c)",
-            "xp.add(x, x, out=xp.zeros(2, other), casting=c)",
-            "xp.add(x, xp.ones(2, other), casting=c)",
+            "xp.copyto(xp.zeros(2, other, **on), x, casting=c)",
+            "xp.add(x, x, out=xp.zeros(2, other, **on), casting=c)",
+            "xp.add(x, xp.ones(2, other, **on), casting=c)",
             "xp.multiply(x, x, dtype=other, casting=c)",
             "xp.multiply(x, 1, dtype=other, casting=c)",
-            "xp.equal(x, xp.ones(2, other), casting=c)",
+            "xp.equal(x, xp.ones(2, other, **on), casting=c)",
         ):
             results = []
-            for xp, x in ((np, np.ones(2, one)), (nd, put(np.ones(2, one), device))):
+            for xp, x, on in ((np, np.ones(2, one), {}), (nd, put(np.ones(2, one), device), {"device": device})):
                 try:
                     with np.errstate(all="ignore"), warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        results.append(eval(code, {"xp": xp, "x": x, "other": other, "c": casting}))
+                        results.append(eval(code, {"xp": xp, "x": x, "other": other, "c": casting, "on": on}))
                 except ERRORS as error:
                     results.append(error)
             want, got = results

@@ -128,6 +128,7 @@ class Framework:
     setup: str = ""  # an expression that is evaluated once, after the import
     context: str = ""  # an expression of a context manager around the making of arrays
     own_copy: Callable[[_core.Tensor], str] = lambda tensor: ""  # why its own importers copy; empty: they do not
+    unordered: Mapping[str, str] = field(default_factory=dict)  # own importers that do not wait for the data, and why
     only_devices: tuple[str, ...] = ()  # of arrays that its own importers take; empty: any
 
     @property

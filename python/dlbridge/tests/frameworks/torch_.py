@@ -46,5 +46,6 @@ FRAMEWORK = Framework(
     convert="torch",
     takes={"dlpack": "torch.from_dlpack(source)", "cuda_array_interface": "torch.as_tensor(source, device='cuda')"},
     look=_LOOK,
+    unordered={"cuda_array_interface": "PyTorch does not look at the stream that the interface names"},
     devices={"cuda": "torch.cuda.is_available()"},
 )

@@ -225,9 +225,17 @@ template <class T> DLBRIDGE_FN T fmod(T a, T b) {
   if constexpr (is_float<T>) return T(::fmod(wide_t<T>(a), wide_t<T>(b)));
   else return b == T(0) || (is_signed<T> && b == T(-1)) ? T(0) : T(a % b);
 }
+// CUDA's pow is right to two units of the last place: whole numbers to whole powers would not be whole.
+template <class W> DLBRIDGE_FN W real_power(W a, W b) {
+  if (b == W(2)) return a * a;
+  const W sure = sizeof(W) == 4 ? W(0x1p21) : W(0x1p50);  // where two units are less than a half
+  const W power = ::pow(a, b);
+  const bool whole = a == ::trunc(a) && b == ::trunc(b) && b > W(0);
+  return whole && ::fabs(power) < sure ? ::rint(power) : power;
+}
 template <class T> DLBRIDGE_FN T power(T a, T b) {
   if constexpr (is_complex<T>) return pow(a, b);
-  else if constexpr (is_float<T>) return T(::pow(wide_t<T>(a), wide_t<T>(b)));
+  else if constexpr (is_float<T>) return T(real_power(wide_t<T>(a), wide_t<T>(b)));
   else {
     if constexpr (is_signed<T>)
       if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b % 2 == 0 ? T(1) : T(-1)) : T(0);

@@ -162,9 +162,16 @@ template <class T> DLBRIDGE_FN complex<T> tan(const complex<T>& z) {
   return {t.im, -t.re};
 }
 template <class T> DLBRIDGE_FN complex<T> pow(const complex<T>& base, const complex<T>& exponent) {
+  const T n = exponent.re;
   if (exponent == complex<T>(T(0))) return {T(1), T(0)};
-  if (base == complex<T>(T(0))) return {T(0), T(0)};
-  return exp(exponent * log(base));
+  if (base == complex<T>(T(0))) return n > T(0) ? complex<T>(T(0)) : complex<T>(T(0) / base.re, T(0) / base.re);
+  if (exponent.im != T(0) || n <= T(-100) || n >= T(100) || n != trunc(n)) return exp(exponent * log(base));
+  complex<T> square = base, power(T(1));  // by squaring, which keeps Gaussian integers exact
+  for (int rest = int(n < T(0) ? -n : n); rest != 0; rest >>= 1) {
+    if (rest & 1) power = power * square;
+    if (rest > 1) square = square * square;
+  }
+  return n < T(0) ? complex<T>(T(1)) / power : power;
 }
 template <class T> DLBRIDGE_FN complex<T> pow(const complex<T>& base, T exponent) {
   return pow(base, complex<T>(exponent));
