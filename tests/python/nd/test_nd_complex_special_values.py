@@ -37,3 +37,26 @@ def test_functions_of_the_smallest_complex_numbers_keep_their_digits(name, devic
     points = np.array([complex(x, y) for x, y in itertools.product(parts, repeat=2) if x or y], "complex64")
     got = host(getattr(nd, name)(put(points, device)))
     np.testing.assert_allclose(got, getattr(np, name, np.log)(points.astype("complex128")), rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["log", "log2", "log10"])
+def test_logarithms_of_the_largest_complex_numbers_are_finite(name, dtype, device):
+    most = float(np.finfo(dtype).max)
+    points = np.array(
+        [complex(x, y) for x, y in itertools.product((0, most, -most, most / 3), repeat=2) if x or y], dtype
+    )
+    got = host(getattr(nd, name)(put(points, device)))
+    scale = {"log": 1.0, "log2": np.log(2.0), "log10": np.log(10.0)}[name]
+    np.testing.assert_allclose(got, np.log(points / 4) / scale + np.log(4.0) / scale, rtol=1e-6)
+
+
+def test_powers_of_infinities_are_those_of_the_c_library(device):
+    bases = [complex(x, y) for x, y in itertools.product((-np.inf, np.inf, np.nan, 2.0), repeat=2)]
+    pairs = list(itertools.product(bases, (-4 + 1j, 2.5 - 0.5j)))
+    base, exponent = (np.array(x, "complex128") for x in zip(*pairs, strict=True))
+    with np.errstate(all="ignore"):
+        want = np.power(base, exponent)
+    got = host(nd.power(put(base, device), put(exponent, device)))
+    for one, other in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(one, other, rtol=1e-12)

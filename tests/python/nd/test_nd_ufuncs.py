@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from dlbridge import nd
-from nd_support import COMPLEX, FLOATS, INTS, NUMPY_DTYPES, check, put
+from nd_support import COMPLEX, FLOATS, INTS, NUMPY_DTYPES, check, host, put
 from oracle.elementwise import BEYOND_NUMPY
 
 UFUNCS = sorted({value.__name__: value for value in vars(nd).values() if isinstance(value, nd.ufunc)})
@@ -302,3 +302,13 @@ def test_axis_errors_are_numpys(device):
             caught.value, nd.AxisError
         )
         assert "axis" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_whole_numbers_to_whole_powers_are_whole(dtype, device):
+    most = {"float16": 2**11, "float32": 2**21, "float64": 2**50}[dtype]
+    pairs = [(b, e) for b in range(-40, 41) for e in range(1, 30) if 0 < abs(b) ** e < most]
+    base, exponent = (np.array(x, dtype) for x in zip(*pairs, strict=True))
+    got = nd.power(put(base, device), put(exponent, device))
+    assert host(got).tolist() == [float(b**e) for b, e in pairs]
+    assert [host(put(base, device) ** e)[0] for e in range(1, 4)] == [float(pairs[0][0] ** e) for e in range(1, 4)]
