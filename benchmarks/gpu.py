@@ -25,6 +25,7 @@ import _machine  # noqa: E402
 from _gpu_rows import Call, Row, cliff_rows, main_rows  # noqa: E402
 
 OURS = "dlbridge"
+TO_PEER = "device to another device, 256 MiB"
 
 
 def libraries() -> dict[str, Any]:
@@ -146,7 +147,7 @@ def run_row(row: Row, modules: dict[str, Any], seconds: float) -> dict[str, Any]
 
 
 def transfers(modules: dict[str, Any]) -> list[dict[str, Any]]:
-    """Pageable host memory, 256 MiB, both ways; GB/s by the host's clock."""
+    """Pageable host memory, both ways, and another GPU's where there are two: 256 MiB; GB/s by the host's clock."""
     import numpy as np
 
     torch, nd = modules["torch"], modules[OURS]
@@ -172,6 +173,17 @@ def transfers(modules: dict[str, Any]) -> list[dict[str, Any]]:
         calls["host to device, pageable, 256 MiB"]["cupy"] = lambda: cupy.asarray(host)
         calls["device to host, pageable, 256 MiB"]["cupy"] = lambda: cupy.asnumpy(theirs)
         calls["device to host, into an array, 256 MiB"]["cupy"] = lambda: cupy.asnumpy(theirs, out=into)
+    devices = range(torch.cuda.device_count())
+    if len(devices) > 1:
+        calls[TO_PEER] = {
+            OURS: lambda: nd.asarray(ours, device="cuda:1"),
+            "torch": lambda: device.to("cuda:1"),
+        }
+
+    def settle() -> None:
+        for number in devices:
+            torch.cuda.synchronize(number)
+
     rows = []
     for title, contenders in calls.items():
         into.fill(0)
@@ -179,15 +191,15 @@ def transfers(modules: dict[str, Any]) -> list[dict[str, Any]]:
         times: dict[str, list[float]] = {n: [] for n in contenders}
         for sweep in range(9):
             for name, call in contenders.items():
-                torch.cuda.synchronize()
+                settle()
                 begin = time.perf_counter()
                 result = call()
-                torch.cuda.synchronize()
+                settle()
                 if sweep:
                     times[name].append((time.perf_counter() - begin) * 1e3)
                 del result
         ms = {n: statistics.median(t) for n, t in times.items()}
-        goal = 30.0 if title.startswith("host") else 28.0
+        goal = 385.0 if title == TO_PEER else 30.0 if title.startswith("host") else 28.0
         speed = {n: (1 << 28) / v / 1e6 for n, v in ms.items()}
         rows.append(
             {
