@@ -117,22 +117,22 @@ run_steps() {
   return "${#failed[@]}"
 }
 
-# On several GPUs the rounds under load are divided among the first ones, and the last GPU serves the sanitizers: a lane
-# a GPU, each with a folder of its own.
+# On several GPUs the rounds under load are divided among the first ones, and the last GPU serves the sanitizers: lanes
+# of steps, each with a folder of its own and its GPU before the colon. What is wrong is found beside other work, too.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
   local count lanes=() pids=() i base="$out" script="$root/tests/gpu/run.sh"
   count="$("$python" -c 'from dlbridge import _core; print(_core.cuda_info()["device_count"])')"
-  local checks="racecheck memcheck synccheck kernels"
+  local checks="racecheck memcheck synccheck kernels memcheck_differential"
   case "$count" in
-    1) lanes=("tests load runner_busy differential memcheck_differential $checks fuzz") ;;
-    2 | 3) lanes=("load runner_busy fuzz" "differential $checks memcheck_differential tests") ;;
-    *) lanes=("load" "load" "differential tests memcheck_differential runner_busy" "$checks" "fuzz") ;;
-  esac  # a fifth lane is on the first GPU again
+    1) lanes=("0:tests load runner_busy differential $checks fuzz") ;;
+    2 | 3) lanes=("0:load runner_busy" "1:tests differential fuzz" "1:$checks") ;;
+    *) lanes=("0:load" "1:load" "2:differential tests runner_busy" "3:$checks" "0:fuzz") ;;
+  esac
   [[ $count -lt 4 ]] || export ROUNDS=$(((${ROUNDS:-10} + 1) / 2))
   for i in "${!lanes[@]}"; do
     # shellcheck disable=SC2086  (a lane is several words)
-    CUDA_VISIBLE_DEVICES=$((i % count)) bash "$script" "$base/lane$i" ${lanes[$i]} & pids+=($!)
+    CUDA_VISIBLE_DEVICES="${lanes[$i]%%:*}" bash "$script" "$base/lane$i" ${lanes[$i]#*:} & pids+=($!)
   done
   [[ $count -lt 2 ]] || bash "$script" "$base/both" two_gpus
   for i in "${!pids[@]}"; do wait "${pids[$i]}"; done
