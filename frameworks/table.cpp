@@ -6,6 +6,7 @@
 #include "frameworks/cudf.h"
 #include "frameworks/dpnp.h"
 #include "frameworks/mlx.h"
+#include "frameworks/nanoarrow.h"
 #include "frameworks/nd.h"
 #include "frameworks/onnxruntime.h"
 #include "frameworks/openvino.h"
@@ -14,6 +15,7 @@
 #include "frameworks/pyarrow.h"
 #include "frameworks/tensorflow.h"
 #include "frameworks/type_cache.h"
+#include "frameworks/warp.h"
 #include "frameworks/xarray.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/dlpack/dlpack.h"
@@ -26,8 +28,9 @@ extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi, kPolars;
 namespace {
 
 constexpr const Framework* kFrameworks[] = {
-    &kNumpy,       &kTorch, &kCupy, &kJax,      &kTensorflow, &kNumba,  &kCudf,   &kPaddle, &kTvmFfi, &kPyarrow,
-    &kOnnxruntime, &kDpnp,  &kMlx,  &kOpenvino, &kNd,         &kBuffer, &kXarray, &kPandas, &kPolars,
+    &kNumpy,  &kTorch,  &kCupy,    &kJax,         &kTensorflow, &kNumba,     &kCudf,
+    &kPaddle, &kTvmFfi, &kPyarrow, &kOnnxruntime, &kDpnp,       &kMlx,       &kOpenvino,
+    &kNd,     &kBuffer, &kXarray,  &kPandas,      &kPolars,     &kNanoarrow, &kWarp,
 };
 
 bool has_name(const Framework& framework, std::string_view name) noexcept {

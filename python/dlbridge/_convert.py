@@ -214,6 +214,17 @@ def polars_series(module: ModuleType, tensor: Tensor) -> object:
     return module.Series(numpy(module, tensor) if tensor.dtype == "bool" else tensor)
 
 
+def warp(module: ModuleType, tensor: Tensor) -> object:
+    """A warp.array; Warp must have been started, and starts once."""
+    module.init()
+    return module.from_dlpack(tensor)
+
+
+def nanoarrow_array(module: ModuleType, tensor: Tensor) -> object:
+    """A nanoarrow.Array over the memory, through Arrow."""
+    return module.Array(tensor)
+
+
 def polars_array(module: ModuleType, tensor: Tensor) -> object:
     """A Series of Polars' Array type over the memory: the fixed-shape tensors of Arrow stay an extension type there."""
     return module.Series(_core.reinterpret(tensor, shape=(tensor.size,))).reshape(tensor.shape)

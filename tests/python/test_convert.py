@@ -40,6 +40,7 @@ READ = {
     "tvm_ffi": lambda t: np.from_dlpack(t),
     "numba": lambda a: a,
     "polars": lambda s: s.to_numpy(),
+    "warp": lambda a: a.numpy(),
     "buffer": lambda m: np.asarray(m),
 }
 POINTER = {
@@ -51,6 +52,7 @@ POINTER = {
     "tvm_ffi": lambda t: t.data_ptr(),
     "numba": lambda a: a.ctypes.data,
     "polars": lambda s: s.to_numpy(allow_copy=False).ctypes.data,
+    "warp": lambda a: a.ptr,
     "buffer": lambda m: np.asarray(m).ctypes.data,
     "tensorflow": lambda t: asdlpack(__import__("tensorflow").experimental.dlpack.to_dlpack(t)).data_ptr,
 }
@@ -141,7 +143,7 @@ def test_read_only_is_kept_shared_with_a_reader_or_copied(name):
     result = convert(source, name)
     np.testing.assert_array_equal(READ[name](result), source)
     shared = POINTER[name](result) == source.ctypes.data
-    assert shared == (name not in ("torch", "tvm_ffi"))  # the two that write, and have no mark
+    assert shared == (name not in ("torch", "tvm_ffi", "warp"))  # those that write, and have no mark
     assert planned.outcome == ("shared" if shared else "copied")
     if shared and not row["immutable"]:
         assert getattr(result, "readonly", None) or not READ[name](result).flags.writeable
@@ -245,6 +247,28 @@ def test_polars_gives_a_plain_column_for_one_dimension_and_an_array_column_for_o
         convert(np.zeros(3, np.complex64), "polars")
     with pytest.raises(ExchangeError, match="polars"):
         convert(np.array(1.0), "polars")
+
+
+def test_nanoarrow_gives_an_array_for_any_rank():
+    na = framework("nanoarrow")
+    assert isinstance(convert(np.arange(3), "nanoarrow"), na.Array)
+    with pytest.warns(UserWarning, match="fixed_shape_tensor"):
+        assert convert(np.ones((2, 3)), "nanoarrow").to_pylist() == [[1, 1, 1]] * 2
+    for refused in (np.zeros(3, np.complex64), np.zeros(3, bool), np.array(1.0)):
+        with pytest.raises(ExchangeError, match="nanoarrow"):
+            convert(refused, "nanoarrow")
+
+
+def test_warp_arrays_have_one_to_four_dimensions_and_are_written_to():
+    wp = framework("warp")
+    source = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert convert(source, "warp").ptr == source.ctypes.data
+    source.flags.writeable = False
+    assert convert(source, "warp").ptr != source.ctypes.data
+    assert isinstance(convert(source, "warp"), wp.array)
+    for refused in (np.zeros(3, np.complex64), np.array(1.0), np.zeros((1,) * 5)):
+        with pytest.raises(ExchangeError, match="warp"):
+            convert(refused, "warp")
 
 
 def test_a_module_object_names_its_consumer():

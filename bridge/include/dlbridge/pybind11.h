@@ -32,7 +32,7 @@ inline constexpr KnownFramework kKnownFrameworks[] = {
     {"tensorflow", "tensorflow.Tensor"}, {"numba", ""}, {"cudf", ""}, {"paddle", "paddle.Tensor"},
     {"tvm_ffi", "tvm_ffi.Tensor"}, {"pyarrow", ""}, {"onnxruntime", ""}, {"dpnp", "dpnp.ndarray"},
     {"mlx", "mlx.core.array"}, {"openvino", "openvino.Tensor"}, {"nd", "dlbridge.nd.ndarray"}, {"buffer", "memoryview"},
-    {"xarray", ""}, {"pandas", ""}, {"polars", ""},
+    {"xarray", ""}, {"pandas", ""}, {"polars", ""}, {"nanoarrow", ""}, {"warp", ""},
     {"np", "numpy.ndarray"}, {"pytorch", "torch.Tensor"}, {"tf", "tensorflow.Tensor"},
     {"jnp", "jax.Array"}, {"jax.numpy", "jax.Array"}, {"jax.dlpack", "jax.Array"}, {"numba.cuda", ""}, {"arrow", ""},
     {"ort", ""}, {"mlx.core", "mlx.core.array"}, {"memoryview", "memoryview"}, {"builtins", "memoryview"},

@@ -42,10 +42,10 @@ KNOWN_BAD: tuple[KnownBad, ...] = (
         "seen with tensorflow 2.21.0 and paddlepaddle 3.3.1",
     ),
     KnownBad(
-        {"jax": "0.10"},
+        {"jax": "0.11"},
         "jax.dlpack.from_dlpack() asks for legacy capsules only, so that read-only arrays are refused",
         "dlbridge.convert(x, 'jax')",
-        "jax#40789; seen with jax 0.10.2",
+        "jax#40789; seen with jax 0.11.2",
     ),
     KnownBad(
         {"onnxruntime": "1.31"},

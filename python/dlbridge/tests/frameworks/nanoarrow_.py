@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dlbridge.tests.frameworks._base import INTEGERS, ArrayType, Framework, Look, spelled
 
+_VALUES = "(nanoarrow.c_array(x).child(0) if nanoarrow.c_array(x).n_children else nanoarrow.c_array(x))"
+
 FRAMEWORK = Framework(
     "nanoarrow",
     "nanoarrow",
@@ -19,10 +21,8 @@ FRAMEWORK = Framework(
             readonly=True,
         ),
     ),
+    convert="nanoarrow",
     takes={"arrow": "nanoarrow.c_array(source)"},
-    look=Look(
-        "nanoarrow.Array(x.child(0) if x.n_children else x).to_pylist()",
-        "(x.child(0) if x.n_children else x).buffers[1]",
-    ),
+    look=Look(f"nanoarrow.Array({_VALUES}).to_pylist()", f"{_VALUES}.buffers[1]"),
     only_devices=("cpu",),
 )
