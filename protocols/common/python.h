@@ -14,8 +14,20 @@ namespace dlbridge::py {
 // Runs a call that may run Python code or wait for the GIL, from a frame that must not be unwound.
 using dlbridge::detail::outlive_thread_exit;
 
-inline void drop(PyObject* object) noexcept {
-  outlive_thread_exit([object] { Py_XDECREF(object); });
+[[gnu::noinline]] inline void drop_protected(PyObject* object) noexcept {
+  outlive_thread_exit([object] { Py_DECREF(object); });
+}
+
+// Null is allowed. Only what gives the last reference up runs code, and so needs that frame.
+[[gnu::always_inline]] inline void drop(PyObject* object) noexcept {
+  if (object == nullptr) return;
+#ifndef Py_GIL_DISABLED
+  if (Py_REFCNT(object) > 1) [[likely]] {
+    Py_DECREF(object);
+    return;
+  }
+#endif
+  drop_protected(object);
 }
 
 // Owns one reference. Null is allowed and means "a Python error is set" where a function returns it.

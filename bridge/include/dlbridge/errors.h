@@ -36,9 +36,9 @@ class [[nodiscard]] Status {
   Status(Status&& other) noexcept : issue_(std::exchange(other.issue_, nullptr)) {}
   // void: nvcc takes a reference to a [[nodiscard]] class for a result that is ignored.
   void operator=(Status&& other) noexcept { std::swap(issue_, other.issue_); }
-  ~Status() {
+  [[gnu::always_inline]] ~Status() {
     if (issue_ != nullptr) [[unlikely]]
-      delete issue_;
+      free_issue(issue_);
   }
 
   bool ok() const noexcept { return issue_ == nullptr; }
@@ -47,6 +47,8 @@ class [[nodiscard]] Status {
   const std::string& message() const noexcept { return issue_->message; }
 
  private:
+  [[gnu::cold, gnu::noinline]] static void free_issue(const Issue* issue) noexcept { delete issue; }
+
   const Issue* issue_ = nullptr;  // owned; <memory> would cost every translation unit 0.1 s
 };
 
