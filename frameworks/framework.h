@@ -61,6 +61,15 @@ struct Framework {
   std::span<const Consumer> consumers = {};
   // The C way in. Null, with no Python error set: there is none for this tensor here, `enter` knows one. New reference.
   PyObject* (*give)(py::TensorObject* tensor, const char* operation) = nullptr;
+  // True: plan() would say that the tensor is shared by the first row. Only with `give`; takes_as_is below.
+  bool (*shares)(const Tensor& tensor) noexcept = nullptr;
 };
+
+// With the row as a constant, so that only what it asks for is compiled in.
+template <const auto& kConsumers>
+bool takes_as_is(const Tensor& tensor) noexcept {
+  constexpr const Consumer& kFirst = kConsumers[0];
+  return find_violation(tensor, kFirst.needs) == Violation::kNone && !kFirst.copies_itself(tensor);
+}
 
 }  // namespace dlbridge::frameworks

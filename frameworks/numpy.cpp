@@ -126,8 +126,13 @@ PyObject* give(py::TensorObject* tensor, const char* operation) {
 
 }  // namespace
 
-extern constinit const Framework kNumpy{
-    .name = "numpy", .module = "numpy", .aliases = kNames, .arrays = kArrays, .consumers = kTakes, .give = give};
+extern constinit const Framework kNumpy{.name = "numpy",
+                                        .module = "numpy",
+                                        .aliases = kNames,
+                                        .arrays = kArrays,
+                                        .consumers = kTakes,
+                                        .give = give,
+                                        .shares = takes_as_is<kTakes>};
 
 bool connect_numpy() {
   if (numpy_array_type != nullptr) return true;

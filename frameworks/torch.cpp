@@ -217,7 +217,12 @@ PyObject* give(py::TensorObject* tensor, const char* operation) {
 
 }  // namespace
 
-extern constinit const Framework kTorch{
-    .name = "torch", .module = "torch", .aliases = kNames, .arrays = kArrays, .consumers = kTakes, .give = give};
+extern constinit const Framework kTorch{.name = "torch",
+                                        .module = "torch",
+                                        .aliases = kNames,
+                                        .arrays = kArrays,
+                                        .consumers = kTakes,
+                                        .give = give,
+                                        .shares = takes_as_is<kTakes>};
 
 }  // namespace dlbridge::frameworks

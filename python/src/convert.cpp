@@ -68,6 +68,17 @@ Ref import_module(const Framework& framework) {
   return {};
 }
 
+// What nearly every tensor needs: it is taken as it is. Null, with no Python error set: deliver() knows what becomes
+// of it.
+[[gnu::always_inline]] inline PyObject* share(TensorObject* self, const Framework& framework) {
+  if (framework.shares == nullptr || !framework.shares(self->tensor)) [[unlikely]]
+    return nullptr;
+  PyObject* const given = framework.give(self, kOperation);
+  if (given == nullptr && PyErr_Occurred() != nullptr) [[unlikely]]
+    return refuse_for(framework.name, framework.consumers.front().note, as_object(self));
+  return given;
+}
+
 // By the table: shared, copied, or refused.
 PyObject* deliver(Ref tensor, const Framework& framework, bool never_copy) {
   if (&framework == &kOwnTarget) return settled(as_tensor(tensor.release()), kOperation);
@@ -266,6 +277,9 @@ PyObject* convert(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* 
       return convert_slowly(args[0], std::move(target));
     }
     if (target.framework == nullptr) return deliver(std::move(tensor), target.module.get());
+    PyObject* const shared = share(as_tensor(tensor.get()), *target.framework);
+    if (shared != nullptr || PyErr_Occurred() != nullptr) [[likely]]
+      return shared;
     return deliver(std::move(tensor), *target.framework, false);
   } catch (...) {
     raise_current_exception();
