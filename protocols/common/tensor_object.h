@@ -153,14 +153,16 @@ inline void abandon_tensor(TensorObject* self) noexcept {
 class PendingTensor {
  public:
   explicit PendingTensor(Protocol protocol) noexcept : self_(begin_tensor(protocol)) {}
+  explicit PendingTensor(TensorObject* taken_over) noexcept : self_(taken_over) {}
   PendingTensor(const PendingTensor&) = delete;
   PendingTensor& operator=(const PendingTensor&) = delete;
   ~PendingTensor() { abandon(); }
 
   TensorObject* get() const noexcept { return self_; }  // null: MemoryError is set
-  TensorObject* commit() noexcept { return commit_tensor(std::exchange(self_, nullptr)); }
+  TensorObject* release() noexcept { return std::exchange(self_, nullptr); }
+  TensorObject* commit() noexcept { return commit_tensor(release()); }
   void abandon() noexcept {
-    if (self_ != nullptr) abandon_tensor(std::exchange(self_, nullptr));
+    if (self_ != nullptr) abandon_tensor(release());
   }
 
  private:

@@ -30,7 +30,10 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type);
 py::Read read_exchange(PyObject* object, const DLPackExchangeAPI* api, py::ReadCall& call, py::TensorObject* self);
 // Sets tensor.ready to the stream that the table's framework works on. False: the call was refused, or a Python error
 // is set.
-bool query_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor);
+bool query_cuda_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor);
+inline bool query_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor) {
+  return !is_cuda(tensor.dl.device) || query_cuda_stream(api, call, tensor);
+}
 
 // --- exporter.cpp -------------------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ Read report_failure(PyObject* object, py::ReadCall& call) {
 }  // namespace
 
 // The stream its framework works on for this device now: asked every time (DLPack 1.3), never cached.
-bool query_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor) {
-  if (!is_cuda(tensor.dl.device) || api->current_work_stream == nullptr) return true;
+bool query_cuda_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor& tensor) {
+  if (api->current_work_stream == nullptr) return true;
   void* stream = nullptr;
   if (api->current_work_stream(tensor.dl.device.device_type, tensor.dl.device.device_id, &stream) != 0) {
     if (PyErr_Occurred() == nullptr)

@@ -10,6 +10,7 @@
 #include "protocols/arrow/arrow.h"
 #include "protocols/buffer/buffer.h"
 #include "protocols/common/bool_bytes.h"
+#include "protocols/common/boundary.h"
 #include "protocols/common/byte_order.h"
 #include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
@@ -25,6 +26,8 @@ namespace {
 
 using frameworks::ArrayKind;
 using Options = ReadOptions;
+
+constexpr char kPlainOperation[] = "asdlpack()";
 
 // --- readers, in the order in which they are preferred ---------------------------------------------------------------
 
@@ -152,19 +155,27 @@ TensorObject* read_generic(PyObject* object, const ArrayKind& kind, const Option
 
 // --- one known kind --------------------------------------------------------------------------------------------------
 
-template <class ReadArray>
-[[gnu::always_inline]] inline TensorObject* read_short(PyObject* object, const ArrayKind& kind, const Options& options,
-                                                       ReadArray read) {
-  PendingTensor pending(Protocol::kNone);
-  TensorObject* const self = pending.get();
-  if (self == nullptr) return nullptr;
-  ReadCall call;
-  call.swapped = options.swapped;
-  Read result = read(call, self);
-  if (result == Read::kDone && !surely_usable(self, kind.foreign_bools) && !options.must_copy) [[unlikely]]
-    if (Status status = check_usable(self, kind.foreign_bools); !status.ok()) result = call.refuse(std::move(status));
-  if (result == Read::kDone) [[likely]] {
-    if (kind.immutable) self->tensor.flags |= kFlagReadOnly;
+// The options of a call that gives none: its name, until a slow way needs them all.
+struct NoOptions {
+  const char* operation;
+  static constexpr bool* swapped = nullptr;
+
+  operator Options() const {
+    Options all;
+    all.operation = operation;
+    return all;
+  }
+};
+
+// What read_short() cannot give as it is. `result`: what the array's own reader said of `self`, which is taken over.
+[[gnu::noinline]] TensorObject* read_unusual(PyObject* object, const ArrayKind& kind, const Options& options,
+                                             Read result, ReadCall& call, TensorObject* self) {
+  PendingTensor pending(self);
+  if (result == Read::kDone && !options.must_copy)
+    if (Status status = check_usable(pending.get(), kind.foreign_bools); !status.ok())
+      result = call.refuse(std::move(status));
+  if (result == Read::kDone) {
+    if (kind.immutable) pending.get()->tensor.flags |= kFlagReadOnly;
     return pending.commit();
   }
   pending.abandon();
@@ -173,7 +184,23 @@ template <class ReadArray>
   return nullptr;
 }
 
-TensorObject* read_known(PyObject* object, const Options& options) {
+template <class AnyOptions, class ReadArray>
+[[gnu::always_inline]] inline TensorObject* read_short(PyObject* object, const ArrayKind& kind,
+                                                       const AnyOptions& options, ReadArray read) {
+  PendingTensor pending(Protocol::kNone);
+  TensorObject* const self = pending.get();
+  if (self == nullptr) return nullptr;
+  ReadCall call;
+  call.swapped = options.swapped;
+  const Read result = read(call, self);
+  if (result != Read::kDone || !surely_usable(self, kind.foreign_bools)) [[unlikely]]
+    return read_unusual(object, kind, options, result, call, pending.release());
+  if (kind.immutable) self->tensor.flags |= kFlagReadOnly;
+  return pending.commit();
+}
+
+template <class AnyOptions>
+[[gnu::always_inline]] inline TensorObject* read_known(PyObject* object, const AnyOptions& options) {
   const frameworks::TypeFacts type = frameworks::facts_of(Py_TYPE(object));
   if (type.kind == &frameworks::kOwnTensor) {
     Py_INCREF(object);
@@ -327,55 +354,51 @@ PyObject* read_masked(PyObject* object, ReadOptions options) {
   return beside ? PyTuple_Pack(2, values.get(), beside.get()) : nullptr;
 }
 
-// Compiled into asdlpack() once more: read_any() has other callers, and the call costs asdlpack() 2 ns.
-[[gnu::always_inline]] inline PyObject* read_plain(PyObject* object, const Options& options) {
-  if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]]
-    return as_object(read_short(object, frameworks::kNumpyArray, options, [=](ReadCall& call, TensorObject* self) {
-      return frameworks::read_numpy(object, nullptr, call, self);
-    }));
-  return as_object(read_known(object, options));
+[[gnu::always_inline]] inline TensorObject* read_ndarray(PyObject* object, const NoOptions& options) {
+  return read_short(object, frameworks::kNumpyArray, options, [=](ReadCall& call, TensorObject* self) {
+    return frameworks::read_numpy(object, nullptr, call, self);
+  });
+}
+
+// asdlpack(object), in three: each saves the registers that it uses itself, and asdlpack() none.
+[[gnu::noinline]] PyObject* asdlpack_ndarray(PyObject* object) noexcept {
+  return guarded([=] { return as_object(read_ndarray(object, NoOptions{kPlainOperation})); });  // host memory: settled
+}
+
+[[gnu::noinline]] PyObject* asdlpack_plain(PyObject* object) noexcept {
+  return guarded([=] { return settled(read_known(object, NoOptions{kPlainOperation}), kPlainOperation); });
+}
+
+[[gnu::noinline]] PyObject* asdlpack_with_options(PyObject* object, PyObject* const* args, PyObject* kwnames) noexcept {
+  return guarded([=]() -> PyObject* {
+    Options options;
+    bool swapped = false;
+    if (!parse_options(args, kwnames, options)) return nullptr;
+    if (options.nulls == arrow_c::Nulls::kMask) return read_masked(object, options);
+    Ref tensor(read_unapplied(object, options, swapped));
+    // The options come before the tensor is settled: a producer that is copied from is told on its own stream.
+    return tensor ? apply_options(std::move(tensor), options, swapped) : nullptr;
+  });
 }
 
 }  // namespace
 
 PyObject* read_any(PyObject* object, const char* operation) {
-  Options options;
-  options.operation = operation;
-  return read_plain(object, options);
+  const NoOptions options{operation};
+  if (Py_TYPE(object) == frameworks::numpy_array_type) [[likely]]
+    return as_object(read_ndarray(object, options));
+  return as_object(read_known(object, options));
 }
 
 PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
-  try {
-    static const Options kPlain;
-    if (nargs != 1) [[unlikely]] {
-      PyErr_Format(PyExc_TypeError, "%s takes one positional argument, the array; got %zd", kPlain.operation, nargs);
-      return nullptr;
-    }
-    if (kwnames == nullptr || PyTuple_GET_SIZE(kwnames) == 0) [[likely]]
-      return settled(as_tensor(read_plain(args[0], kPlain)), kPlain.operation);
-    Options options;
-    bool swapped = false;
-    if (!parse_options(args + 1, kwnames, options)) return nullptr;
-    if (options.nulls == arrow_c::Nulls::kMask) return read_masked(args[0], options);
-    Ref tensor(read_unapplied(args[0], options, swapped));
-    // The options come before the tensor is settled: a producer that is copied from is told on its own stream.
-    return tensor ? apply_options(std::move(tensor), options, swapped) : nullptr;
-  } catch (...) {
-    raise_current_exception();
+  if (nargs != 1) [[unlikely]] {
+    PyErr_Format(PyExc_TypeError, "%s takes one positional argument, the array; got %zd", kPlainOperation, nargs);
     return nullptr;
   }
-}
-
-TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {
-  Tensor copy;
-  const Status status = copy_without_gil(source->tensor, target, stream, copy);
-  if (!status.ok()) {
-    raise(operation, status.issue());
-    return nullptr;
-  }
-  copy.flags &= ~kFlagReadOnly;
-  if (copy.dl.dtype.code == kDLBool && is_host(copy.dl.device)) normalise_bool_bytes(copy);
-  return wrap_tensor(std::move(copy), source->protocol, nullptr);
+  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) return asdlpack_with_options(args[0], args + 1, kwnames);
+  if (Py_TYPE(args[0]) == frameworks::numpy_array_type) [[likely]]
+    return asdlpack_ndarray(args[0]);
+  return asdlpack_plain(args[0]);
 }
 
 }  // namespace dlbridge::py

@@ -7,6 +7,7 @@
 #include "frameworks/numpy.h"
 #include "frameworks/plan.h"
 #include "frameworks/table.h"
+#include "protocols/common/bool_bytes.h"
 #include "protocols/common/copying.h"
 #include "protocols/common/errors.h"
 #include "protocols/dlpack/dlpack.h"
@@ -319,6 +320,18 @@ PyObject* to_numpy(PyObject*, PyObject* object) noexcept {
     raise_current_exception();
     return nullptr;
   }
+}
+
+TensorObject* copy_tensor(const TensorObject* source, DLDevice target, const char* operation, StreamHandle stream) {
+  Tensor copy;
+  const Status status = copy_without_gil(source->tensor, target, stream, copy);
+  if (!status.ok()) {
+    raise(operation, status.issue());
+    return nullptr;
+  }
+  copy.flags &= ~kFlagReadOnly;
+  if (copy.dl.dtype.code == kDLBool && is_host(copy.dl.device)) normalise_bool_bytes(copy);
+  return wrap_tensor(std::move(copy), source->protocol, nullptr);
 }
 
 }  // namespace dlbridge::py
