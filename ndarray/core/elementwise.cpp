@@ -103,9 +103,11 @@ Status choose_loop(Call& call) {
 }
 
 // Casts to the promoted dtype are safe; those to another one, and any under a stricter rule, must be allowed.
+bool casts_safely(const ElementwiseOptions& options) noexcept {
+  return options.dtype == nullptr && options.casting >= Casting::kSafe;
+}
+
 Status check_inputs(const Call& call) {
-  if (call.options.dtype == nullptr && call.options.casting >= Casting::kSafe) [[likely]]
-    return {};
   for (std::size_t k = call.op == Op::kWhere ? 1 : 0; k < call.inputs.size(); ++k)
     if (!can_cast(call.inputs[k], call.types.compute, call.options.casting))
       return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast operand " + std::to_string(k) + " from " +
@@ -231,17 +233,20 @@ Status make_result(const Call& call, Dims shape, Tensor& result) {
 DType result_type(std::span<const Input> inputs) noexcept {
   bool any = false;
   DType promoted = DType::kBool;
-  // Floats first: each integer then meets the float by itself, int8 and uint8 meet float16 in float16. By way of int16
-  // they would in float32.
-  const bool floats_first = inputs.size() > 2;
-  for (int pass = floats_first ? 0 : 1; pass < 2; ++pass)
-    for (const Input& input : inputs) {
-      if (is_weak(input)) continue;
-      const DType t = dtype_of_operand(input);
-      if (floats_first && contains(kInexactSet, t) != (pass == 0)) continue;
-      promoted = any ? promote(promoted, t) : t;
-      any = true;
-    }
+  const auto add = [&](DType t) {
+    promoted = any ? promote(promoted, t) : t;
+    any = true;
+  };
+  if (inputs.size() <= 2) [[likely]] {
+    for (const Input& input : inputs)
+      if (!is_weak(input)) add(dtype_of_operand(input));
+  } else {
+    // Floats first: each integer then meets the float by itself, int8 and uint8 meet float16 in float16. By way of
+    // int16 they would in float32.
+    for (const bool floats : {true, false})
+      for (const Input& input : inputs)
+        if (!is_weak(input) && contains(kInexactSet, dtype_of_operand(input)) == floats) add(dtype_of_operand(input));
+  }
   for (const Input& input : inputs)
     if (is_weak(input)) {
       promoted = any ? promote(promoted, input.scalar.kind) : default_dtype(input.scalar.kind);
@@ -284,7 +289,8 @@ Status elementwise(Op op, std::span<const Input> inputs, const ElementwiseOption
   for (std::size_t k = 0; k < inputs.size(); ++k) call.arrays[k] = inputs[k].array;
   DLBRIDGE_TRY(find_device(call));
   DLBRIDGE_TRY(choose_loop(call));
-  DLBRIDGE_TRY(check_inputs(call));
+  if (!casts_safely(options)) [[unlikely]]
+    DLBRIDGE_TRY(check_inputs(call));
   if (op == Op::kPower) DLBRIDGE_TRY(check_power(call));
   if (op == Op::kWhere) DLBRIDGE_TRY(prepare_condition(call));
   std::int64_t shape[kMaxDims];

@@ -48,6 +48,7 @@ HostResource& host_resource() noexcept {
 constexpr std::size_t kSlots = 1 + static_cast<std::size_t>(cuda::kMaxDevices);
 std::array<std::atomic<MemoryResource*>, kSlots> resources{};
 thread_local std::array<MemoryResource*, kSlots> thread_resources{};
+std::atomic<bool> any_thread_resources{false};  // once there was one: a thread's own variables cost a call to look at
 
 std::size_t slot_of(DLDevice device) noexcept {
   return is_cuda(device) ? 1 + static_cast<std::size_t>(device.device_id) : 0;
@@ -57,18 +58,24 @@ void release_memory(Storage* storage) noexcept {
   if (storage->resource != nullptr && storage->bytes != 0) storage->resource->release(*storage);
 }
 
+[[gnu::cold, gnu::noinline]] MemoryResource& make_resource(DLDevice device) {
+  MemoryResource* made = is_cuda(device) ? static_cast<MemoryResource*>(&default_pool()) : &host_resource();
+  MemoryResource* expected = nullptr;
+  resources[slot_of(device)].compare_exchange_strong(expected, made, std::memory_order_acq_rel);
+  return *made;
+}
+
+[[gnu::noinline]] MemoryResource* thread_resource(std::size_t slot) noexcept { return thread_resources[slot]; }
+
 }  // namespace
 
 MemoryResource& current_resource(DLDevice device) {
   const std::size_t slot = slot_of(device);
-  if (MemoryResource* own = thread_resources[slot]; own != nullptr) [[unlikely]]
-    return *own;
+  if (any_thread_resources.load(std::memory_order_relaxed)) [[unlikely]]
+    if (MemoryResource* own = thread_resource(slot); own != nullptr) return *own;
   if (MemoryResource* set = resources[slot].load(std::memory_order_acquire); set != nullptr) [[likely]]
     return *set;
-  MemoryResource* made = is_cuda(device) ? static_cast<MemoryResource*>(&default_pool()) : &host_resource();
-  MemoryResource* expected = nullptr;
-  resources[slot].compare_exchange_strong(expected, made, std::memory_order_acq_rel);
-  return *made;
+  return make_resource(device);
 }
 
 void set_resource(DLDevice device, MemoryResource* resource) noexcept {
@@ -76,6 +83,7 @@ void set_resource(DLDevice device, MemoryResource* resource) noexcept {
 }
 
 MemoryResource* set_thread_resource(DLDevice device, MemoryResource* resource) noexcept {
+  if (resource != nullptr) any_thread_resources.store(true, std::memory_order_relaxed);
   return std::exchange(thread_resources[slot_of(device)], resource);
 }
 

@@ -59,8 +59,8 @@ void give_array(std::span<core::Input> inputs, const char* name, Tensor& made) {
 }
 
 // The result in an array of its own, or in `out` where that is one. New reference.
-PyObject* run(core::Op op, const char* name, std::span<const core::Input> operands,
-              const core::ElementwiseOptions& options, PyObject* out) {
+[[gnu::always_inline]] inline PyObject* run(core::Op op, const char* name, std::span<const core::Input> operands,
+                                            const core::ElementwiseOptions& options, PyObject* out) {
   if (out == nullptr)
     return make_result(name, [&](Tensor& made) { return core::elementwise(op, operands, options, made); });
   Tensor unused;
