@@ -247,22 +247,28 @@ def test_inside_a_device_block_arrays_of_other_gpus_are_moved_there():
 
 def test_an_allocator_may_be_replaced_while_a_thread_is_about_to_ask_it():
     mask = nd.asarray(np.ones(1000, bool), device="cuda:0")
-    asked, found = [], []
+    asked, found, entered = [], [], []
     stream = cuda.Stream(non_blocking=True)
+    libc, gate = ctypes.PyDLL(None), ctypes.create_string_buffer(32)  # calls keep the GIL
+    libc.sem_init(gate, 0, 0)
 
     def work():
         with stream:
+            entered.append(True)
             found.append(nd.nonzero(mask)[0].get())
 
     thread = threading.Thread(target=work)
-    pause = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
     lib.cuLaunchHostFunc.argtypes = [ctypes.c_void_p] * 3
+    wait = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
+    assert lib.cuLaunchHostFunc(stream.ptr, wait, ctypes.addressof(gate)) == 0
     interval = sys.getswitchinterval()
-    assert lib.cuLaunchHostFunc(stream.ptr, pause, 300_000) == 0  # nonzero() waits for it without the GIL,
+    sys.setswitchinterval(1000)  # from here on the GIL changes hands where one lets go of it
     thread.start()
-    sys.setswitchinterval(1000)
-    cuda.set_allocator(lambda size: asked.append(size))
-    until = time.monotonic() + 0.6
+    while not entered:
+        time.sleep(0.001)
+    cuda.set_allocator(lambda size: asked.append(size))  # nonzero() waits for the gate without the GIL,
+    libc.sem_post(gate)
+    until = time.monotonic() + 0.3
     while time.monotonic() < until:  # then asks this allocator for memory, and waits for the GIL,
         pass
     cuda.reset_allocator()  # which it gets when that is gone
