@@ -103,25 +103,29 @@ def compare(row: Row, calls: dict[str, Call], torch: Any) -> str:
     return "" if error <= row.tolerance else f"relative error {error:.3g}"
 
 
-def time_row(calls: dict[str, Call], torch: Any, seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of single calls, by contender."""
+def time_row(
+    calls: dict[str, Call], torch: Any, seconds: float, counts: dict[str, int] | None = None, least: int = 10
+) -> dict[str, list[float]]:
+    """Milliseconds of single calls, or of one of `counts` calls in a row, by contender; `least` rounds."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     order = list(calls)
     shuffle = random.Random(1).shuffle
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     stop = time.perf_counter() + seconds
     for sweep in range(400):
-        if sweep >= 10 and time.perf_counter() > stop:
+        if sweep >= least and time.perf_counter() > stop:
             break
         shuffle(order)
         for name in order:
+            call, count = calls[name], counts[name] if counts else 1
             begin.record()
-            result = calls[name]()
+            for _ in range(count):
+                result = call()
             end.record()
             end.synchronize()
             del result
             if sweep >= 2:
-                times[name].append(begin.elapsed_time(end))
+                times[name].append(begin.elapsed_time(end) / count)
     return times
 
 

@@ -5,7 +5,7 @@
 #   tests/gpu/run.sh FOLDER seal           build, every step that the seal wants, on all GPUs at once, and the seal
 #   tests/gpu/run.sh FOLDER STEP...        build kernels tests two_gpus load runner_busy differential fuzz memcheck
 #                                          racecheck synccheck memcheck_differential; for speed kernels_bench latency
-#                                          memory gpu small_calls
+#                                          memory gpu small_calls sweep
 #
 # Nothing is fetched: the Python on the PATH (or $PYTHON) must hold the build requirements of pyproject.toml,
 # pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS.
@@ -97,6 +97,7 @@ kernels_bench() {
 }
 gpu() { "$python" benchmarks/gpu.py --out "$out" --seconds "${GPU_SECONDS:-0.5}"; }
 small_calls() { "$python" benchmarks/small_calls.py --out "$out"; }
+sweep() { "$python" benchmarks/sweep.py --device cuda --out "$out/sweep.jsonl" --seconds "${SWEEP_SECONDS:-480}"; }
 latency() { "$python" benchmarks/latency.py --out "$out" --seconds "${LATENCY_SECONDS:-40}"; }
 memory() { "$python" benchmarks/memory.py --out "$out" --count "${MEMORY_COUNT:-1000000}"; }
 

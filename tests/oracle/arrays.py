@@ -22,6 +22,8 @@ INEXACT = (*FLOATS, *COMPLEX)
 
 LAYOUTS = ("contiguous", "offset", "strided", "reversed", "broadcast", "transposed", "gapped", "unaligned")
 
+REPEATED_FROM = 1 << 22  # elements: larger arrays repeat so many, for random numbers take longer than what is tried
+
 
 class Input(NamedTuple):
     """An array: `fill` names what its values are, `layout` how it lies in memory, `limit` ends an index's range."""
@@ -97,6 +99,11 @@ def _floats(dtype: str, fill: str, count: int, rng: np.random.Generator) -> np.n
 def values_of(spec: Input, shape: tuple[int, ...]) -> np.ndarray:
     """A C-contiguous array with the values of a description, not to be written; bfloat16 as float32 that holds it."""
     count = math.prod(shape)
+    if count > REPEATED_FROM and spec.fill not in ("index", "bin", "permutation"):
+        few = values_of(spec, (REPEATED_FROM,))
+        if spec.fill == "ascending":
+            return np.repeat(few, -(-count // REPEATED_FROM))[:count].reshape(shape)
+        return np.resize(few, shape)
     rng = np.random.default_rng(zlib.crc32(repr((spec.dtype, spec.fill, shape, spec.seed)).encode()))
     if spec.fill == "index":
         values = rng.integers(-spec.limit, spec.limit, count) if spec.limit else np.zeros(count, np.int64)

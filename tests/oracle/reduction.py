@@ -83,7 +83,7 @@ SCANS: tuple[tuple[str, str, float], ...] = (
 AXES = {"line": 0, "rows": 1, "columns": 0, "tall": 1, "middle": 1}
 
 
-def _bound(code: str, ulps: float, dtype: str) -> float:
+def bound_of(code: str, ulps: float, dtype: str) -> float:
     """Results of integers are exact, too, unless the function divides."""
     divides = any(
         name in code for name in ("mean", "var", "std", "norm", "median", "percentile", "quantile", "average")
@@ -91,7 +91,7 @@ def _bound(code: str, ulps: float, dtype: str) -> float:
     return ulps if dtype in INEXACT or divides else 0
 
 
-def _along(code: str, axis: object) -> str:
+def along(code: str, axis: object) -> str:
     return code.replace("=a", f"={axis}")
 
 
@@ -99,14 +99,14 @@ def _inputs(code: str, dtype: str, fill: str, around: str, most: int) -> Iterato
     """The code along an axis, its input, its size, and whether it is one that no run leaves out."""
     tried = [n for n in sizes(around, itemsize(dtype), most) if n or not _needs_an_element(code)]
     for (shape, axis), n in itertools.product(AXES.items(), tried):
-        yield _along(code, axis), Input(dtype, SHAPES[shape](n), fill), n, shape == "line" and n == tried[-1]
+        yield along(code, axis), Input(dtype, SHAPES[shape](n), fill), n, shape == "line" and n == tried[-1]
     for layout in LAYOUTS[1:]:
         for shape, axis in (((2500,), "0"), ((61, 67), "None"), ((61, 67), "0"), ((61, 67), "1"), ((), "None")):
             if axis != "None" or "accumulate" not in code:
-                yield _along(code, axis), Input(dtype, shape, fill, layout), 61, False
+                yield along(code, axis), Input(dtype, shape, fill, layout), 61, False
     if "arg" not in code and "cum" not in code and "accumulate" not in code and "norm" not in code:
         for axis in ("(0, 2)", "(1, 2)", "(0, 1, 2)", "()"):
-            yield _along(code, axis), Input(dtype, (5, 70, 9), fill), 5, False
+            yield along(code, axis), Input(dtype, (5, 70, 9), fill), 5, False
 
 
 def _needs_an_element(code: str) -> bool:
@@ -120,7 +120,7 @@ def _table(family: str, table: tuple[tuple[str, str, float], ...], around: str, 
             continue  # exact in integers, which the whole numbers have shown
         if fill == "signs" and dtype in INTS and "nan" in code:
             continue
-        bound = _bound(code, ulps, dtype)
+        bound = bound_of(code, ulps, dtype)
         for line, spec, n, first in _inputs(code, dtype, fill, around, most):
             tier = 0 if first else 1 if spec.layout != "contiguous" else 2
             # NumPy adds one by one along all axes but the last.
