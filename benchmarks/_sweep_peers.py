@@ -177,6 +177,7 @@ def _torch_namespace(torch: Any) -> types.SimpleNamespace:
             randint=lambda low, high, n, **on: torch.randint(low, high, (n,), **on),
         ),
     )  # fmt: skip
+    public["random"].default_rng = lambda *_, **options: public["random"]  # its generators have no methods
     return types.SimpleNamespace(**public)
 
 
@@ -239,10 +240,10 @@ class Torch(Peer):
         if OTHERWISE.search(case.code) or (whole and OTHERWISE_OF_INTEGERS.search(case.code)):
             raise Lacks("the same name means something else")
         if GENERATOR.search(case.code):
-            code = GENERATOR.sub("xp.random", timed_code(case))
+            code = timed_code(case)
             if "(n" not in code:
                 raise Lacks("its random functions take other parameters")
-            return code.replace("(n", "(n, **on")
+            return re.sub(r"'(\w+)'", r"dtype=xp.\1", code.replace("(n", "(n, **on"))
         tree = ast.fix_missing_locations(_Dialect().visit(ast.parse(timed_code(case))))
         return ast.unparse(tree)
 
