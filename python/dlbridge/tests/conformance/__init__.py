@@ -1,4 +1,4 @@
-"""The conformance kit: hundreds of checks of DLPack, the array interfaces and the buffer protocol, for any library.
+"""The conformance kit: thousands of checks of DLPack, array interfaces, buffers and Arrow, for any library.
 
     from dlbridge.tests import check_producer, check_consumer
     print(check_producer("mylib:make_array").text())

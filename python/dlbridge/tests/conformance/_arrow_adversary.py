@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ctypes import pythonapi
 from typing import Any
 
+from dlbridge.tests.conformance._adversary import _kept
 from dlbridge.tests.conformance._arrow_abi import (
     GET_ERROR,
     GET_NEXT,
@@ -54,6 +55,7 @@ class Maker:
     """
 
     def __init__(self) -> None:
+        _kept.append(self)  # a faulty consumer may use what it was lent at any time
         self.kept: list[Any] = []
         self.structs: list[Made] = []
         self.released: list[str] = []

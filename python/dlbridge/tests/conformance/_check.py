@@ -8,7 +8,7 @@ from typing import Any
 
 MUST, SHOULD = "must", "should"
 
-PROTOCOLS = ("dlpack", "dlpack_exchange", "array_interface", "cuda_array_interface", "buffer")
+PROTOCOLS = ("dlpack", "dlpack_exchange", "array_interface", "cuda_array_interface", "buffer", "arrow")
 
 # Where clauses are read: the names stand in every result.
 HEADER = "dlpack.h 1.3"
@@ -19,6 +19,10 @@ INTERFACE = "NumPy array interface, version 3"
 CUDA_INTERFACE = "CUDA Array Interface, version 3"
 BUFFER = "CPython C API, buffer protocol"
 STRUCT = "CPython struct module (PEP 3118 formats)"
+ARROW_DATA = "Arrow C data interface, https://arrow.apache.org/docs/format/CDataInterface.html"
+ARROW_STREAM = "Arrow C stream interface, https://arrow.apache.org/docs/format/CStreamInterface.html"
+ARROW_DEVICE = "Arrow C device data interface, https://arrow.apache.org/docs/format/CDeviceDataInterface.html"
+PYCAPSULE = "Arrow PyCapsule interface, https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html"
 ROBUST = "robustness: no specification allows to crash on it"
 
 

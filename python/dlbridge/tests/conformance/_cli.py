@@ -18,8 +18,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m dlbridge conformance",
         description="Checks a library's arrays and importers against the specifications of DLPack, the array "
-        "interfaces and the buffer protocol. Exit status: 0 all that must hold holds, 1 something does not, 2 nothing "
-        "could be run.",
+        "interfaces, the buffer protocol and Arrow. Exit status: 0 all that must hold holds, 1 something does not, "
+        "2 nothing could be run.",
     )
     add = parser.add_argument
     add("--producer", action="append", default=[], metavar="MODULE:NAME", help="a factory(spec) of arrays to check")

@@ -27,8 +27,9 @@ class Spec:
     `layout`: "C"; "F" (the first axis is the fastest); "strided" (every second element of a longer last axis);
     "reversed" (negative stride on the last axis); "offset" (a view that starts inside a larger allocation);
     "broadcast" (stride 0 on the first axis); "packed" (strides that are not a multiple of the itemsize, such as a field
-    of a packed structure). `dtype` is the usual name ("float32", "bfloat16"), or one of NumPy's in `FOREIGN_DTYPES`.
-    A factory raises `Unsupported` for what it cannot make.
+    of a packed structure); and of Arrow alone "nulls" (every third element is None) and "chunks" (in two parts).
+    `dtype` is the usual name ("float32", "bfloat16"), or one of NumPy's in `FOREIGN_DTYPES`. A factory raises
+    `Unsupported` for what it cannot make.
     """
 
     shape: tuple[int, ...] = (2, 3)
@@ -47,7 +48,8 @@ class Spec:
         count = self.size
         rows = self.shape[0] if self.shape else 1
         period = count // rows if self.layout == "broadcast" and rows else count
-        return [_value(self.dtype, index % period) for index in range(count)]
+        nulls = self.layout == "nulls"
+        return [None if nulls and index % 3 == 2 else _value(self.dtype, index % period) for index in range(count)]
 
     def nested(self) -> Any:
         """`values` as nested lists of `shape`; a bare number where there are no dimensions."""
@@ -168,3 +170,15 @@ READONLY = (Spec(readonly=True), Spec((4, 6), "float32", "strided", readonly=Tru
 
 # What copies go wrong on: strides, and marks.
 COPIED = (BASE, STRIDED, Spec((4, 6), "int16", "F"), Spec((4, 6), "int16", "reversed"), *READONLY)
+
+# Arrow's arrays have one axis; more are lists of fixed size.
+ARROW_DTYPES = tuple(dtype for dtype in NUMBERS if dtype != "bfloat16" and not dtype.startswith("complex"))
+ARROW_LAYOUTS = ("nulls", "chunks")
+ARROW_BASE = Spec((5,), "int32")
+ARROW_TABLE = Spec((3, 2), "int32")  # the least that has children, where a library has such arrays
+LARGE_COLUMN = Spec((350,), "float64")
+ARROW = (
+    *(Spec((5,), dtype) for dtype in ARROW_DTYPES),
+    *(Spec(shape, "int32") for shape in ((0,), (1,), (3, 2), (0, 3), (3, 0), (2, 3, 4))),
+    *(Spec((67,), dtype, layout) for layout in ("offset", *ARROW_LAYOUTS) for dtype in ("int32", "float64", "bool")),
+)

@@ -6,12 +6,16 @@ from collections.abc import Iterable
 
 from dlbridge.tests.conformance import (
     consumer_array_interface,
+    consumer_arrow,
     consumer_buffer,
     consumer_cuda,
     consumer_dlpack,
     consumer_dlpack_calls,
     consumer_exchange,
     producer_array_interface,
+    producer_arrow,
+    producer_arrow_calls,
+    producer_arrow_lifetimes,
     producer_buffer,
     producer_cuda,
     producer_dlpack,
@@ -29,6 +33,9 @@ PRODUCER: tuple[Check, ...] = (
     *producer_array_interface.CHECKS,
     *producer_cuda.CHECKS,
     *producer_buffer.CHECKS,
+    *producer_arrow_calls.CHECKS,
+    *producer_arrow_lifetimes.CHECKS,
+    *producer_arrow.CHECKS,
 )
 
 CONSUMER: tuple[Check, ...] = (
@@ -38,6 +45,7 @@ CONSUMER: tuple[Check, ...] = (
     *consumer_array_interface.CHECKS,
     *consumer_cuda.CHECKS,
     *consumer_buffer.CHECKS,
+    *consumer_arrow.CHECKS,
 )
 
 TABLES: dict[str, tuple[Check, ...]] = {"producer": PRODUCER, "consumer": CONSUMER}

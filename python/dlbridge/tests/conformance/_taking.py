@@ -115,7 +115,7 @@ class Refusal:
 
 
 def _to_list(result: Any) -> Any:
-    for name in ("tolist", "to_pylist"):
+    for name in ("tolist", "to_pylist", "to_list"):
         if hasattr(result, name):
             return getattr(result, name)()
     if hasattr(result, "numpy"):
