@@ -9,36 +9,36 @@ import importlib
 from typing import Any
 
 from dlbridge.tests.conformance._check import Unsupported
-from dlbridge.tests.conformance._spec import FOREIGN_DTYPES, Spec
+from dlbridge.tests.conformance._spec import ARROW_LAYOUTS, FOREIGN_DTYPES, Spec
 
 
-def _load(module: str) -> Any:
+def load(module: str) -> Any:
     """An optional module, imported when it is needed."""
     return importlib.import_module(module)
 
 
 def _numpy_dtype(name: str) -> Any:
-    np = _load("numpy")
+    np = load("numpy")
 
     if name in FOREIGN_DTYPES:
         return np.dtype(name)
     try:
         return np.dtype(name)
     except TypeError:
-        ml_dtypes = _load("ml_dtypes")
+        ml_dtypes = load("ml_dtypes")
 
         return np.dtype(getattr(ml_dtypes, name))
 
 
 def _numpy_foreign(spec: Spec) -> Any:
-    np = _load("numpy")
+    np = load("numpy")
 
     return np.zeros(spec.shape, _numpy_dtype(spec.dtype))
 
 
 def _numpy_layout(dense: Any, spec: Spec) -> Any:
     """`dense` in the layout of `spec`, by views of larger arrays."""
-    np = _load("numpy")
+    np = load("numpy")
 
     shape = spec.shape
     if spec.layout == "F":
@@ -64,10 +64,10 @@ def _numpy_layout(dense: Any, spec: Spec) -> Any:
 
 
 def numpy_array(spec: Spec) -> Any:
-    np = _load("numpy")
+    np = load("numpy")
 
-    if spec.device != "cpu":
-        raise Unsupported(spec.device)
+    if spec.device != "cpu" or spec.layout in ARROW_LAYOUTS:
+        raise Unsupported(spec.device if spec.device != "cpu" else spec.layout)
     if spec.dtype in FOREIGN_DTYPES:
         return _numpy_foreign(spec)
     array = np.array(spec.values, np.complex128 if spec.dtype.startswith("complex") else None)
@@ -80,14 +80,14 @@ def numpy_array(spec: Spec) -> Any:
 
 
 def numpy_from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Any:
-    np = _load("numpy")
+    np = load("numpy")
 
     return np.from_dlpack(x, device=device, copy=copy)
 
 
 def numpy_asarray(x: Any) -> Any:
     """Every protocol but DLPack, which np.asarray does not look for."""
-    np = _load("numpy")
+    np = load("numpy")
 
     made = np.asarray(x)
     if made.dtype == object:
@@ -96,7 +96,7 @@ def numpy_asarray(x: Any) -> Any:
 
 
 def torch_tensor(spec: Spec) -> Any:
-    torch = _load("torch")
+    torch = load("torch")
 
     dtype = getattr(torch, spec.dtype, None)
     if dtype is None or spec.readonly:
@@ -121,7 +121,7 @@ def torch_tensor(spec: Spec) -> Any:
 
 
 def torch_from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Any:
-    torch = _load("torch")
+    torch = load("torch")
 
     if device is None and copy is None:
         return torch.from_dlpack(x)
@@ -129,13 +129,13 @@ def torch_from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Any:
 
 
 def torch_as_tensor(x: Any) -> Any:
-    torch = _load("torch")
+    torch = load("torch")
 
     return torch.as_tensor(x)
 
 
 def jax_array(spec: Spec) -> Any:
-    jax = _load("jax")
+    jax = load("jax")
 
     if spec.layout != "C" or spec.dtype in FOREIGN_DTYPES:
         raise Unsupported("jax has no layouts but its own")
@@ -146,14 +146,14 @@ def jax_array(spec: Spec) -> Any:
 
 
 def jax_from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Any:
-    jax = _load("jax")
+    jax = load("jax")
 
     jax.config.update("jax_enable_x64", True)
     return jax.dlpack.from_dlpack(x, device=device, copy=copy)
 
 
 def jax_asarray(x: Any) -> Any:
-    jax = _load("jax")
+    jax = load("jax")
 
     jax.config.update("jax_enable_x64", True)
     return jax.numpy.asarray(x)
@@ -167,7 +167,7 @@ class _TensorFlow:
         self.shape = tuple(tensor.shape)
 
     def __dlpack__(self, *, stream: Any = None) -> Any:
-        tf = _load("tensorflow")
+        tf = load("tensorflow")
 
         return tf.experimental.dlpack.to_dlpack(self.tensor)
 
@@ -176,7 +176,7 @@ class _TensorFlow:
 
 
 def tensorflow_tensor(spec: Spec) -> Any:
-    tf = _load("tensorflow")
+    tf = load("tensorflow")
 
     if spec.layout != "C" or spec.dtype in FOREIGN_DTYPES:
         raise Unsupported("tensorflow has no layouts but its own")
@@ -186,33 +186,25 @@ def tensorflow_tensor(spec: Spec) -> Any:
 
 
 def tensorflow_from_dlpack(x: Any) -> Any:
-    tf = _load("tensorflow")
+    tf = load("tensorflow")
 
     return tf.experimental.dlpack.from_dlpack(x.__dlpack__())
 
 
 def tensorflow_convert(x: Any) -> Any:
-    tf = _load("tensorflow")
+    tf = load("tensorflow")
 
     return tf.convert_to_tensor(x)
 
 
-def pyarrow_array(spec: Spec) -> Any:
-    pa = _load("pyarrow")
-
-    if len(spec.shape) != 1 or spec.layout != "C" or spec.dtype in FOREIGN_DTYPES:
-        raise Unsupported("pyarrow.Array is one-dimensional and dense")
-    return pa.array(numpy_array(Spec(spec.shape, spec.dtype)))
-
-
 def pyarrow_tensor(spec: Spec) -> Any:
-    pa = _load("pyarrow")
+    pa = load("pyarrow")
 
     return pa.Tensor.from_numpy(numpy_array(spec))
 
 
 def onnxruntime_value(spec: Spec) -> Any:
-    ort = _load("onnxruntime")
+    ort = load("onnxruntime")
 
     if spec.layout != "C" or spec.readonly or spec.dtype in FOREIGN_DTYPES:
         raise Unsupported("OrtValue is dense")
@@ -228,13 +220,13 @@ def onnxruntime_value(spec: Spec) -> Any:
 
 
 def onnxruntime_from_dlpack(x: Any) -> Any:
-    _pybind_state = _load("onnxruntime.capi._pybind_state")
+    _pybind_state = load("onnxruntime.capi._pybind_state")
 
     return _pybind_state.OrtValue.from_dlpack(x.__dlpack__(), False)
 
 
 def tvm_ffi_tensor(spec: Spec) -> Any:
-    tvm_ffi = _load("tvm_ffi")
+    tvm_ffi = load("tvm_ffi")
 
     if spec.readonly or spec.dtype in FOREIGN_DTYPES:
         raise Unsupported("tvm_ffi.Tensor has no such thing")
@@ -242,26 +234,26 @@ def tvm_ffi_tensor(spec: Spec) -> Any:
 
 
 def tvm_ffi_from_dlpack(x: Any) -> Any:
-    tvm_ffi = _load("tvm_ffi")
+    tvm_ffi = load("tvm_ffi")
 
     return tvm_ffi.from_dlpack(x)
 
 
 def pydlpack_wrapped(spec: Spec) -> Any:
-    dlpack = _load("dlpack")
+    dlpack = load("dlpack")
 
     return dlpack.asdlpack(numpy_array(spec))
 
 
 def pydlpack_from_dlpack(x: Any) -> Any:
     """By way of NumPy, once: a wrapper of pydlpack has one managed tensor for all of its capsules."""
-    dlpack = _load("dlpack")
-    np = _load("numpy")
+    dlpack = load("dlpack")
+    np = load("numpy")
     return np.from_dlpack(dlpack.asdlpack(x))
 
 
 def cupy_array(spec: Spec) -> Any:
-    cupy = _load("cupy")
+    cupy = load("cupy")
 
     if spec.device == "cpu" or spec.readonly or spec.dtype in FOREIGN_DTYPES:
         raise Unsupported("cupy arrays are writable and on a GPU")
@@ -282,19 +274,19 @@ def cupy_array(spec: Spec) -> Any:
 
 
 def cupy_from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Any:
-    cupy = _load("cupy")
+    cupy = load("cupy")
 
     return cupy.from_dlpack(x, device=device, copy=copy)
 
 
 def cupy_asarray(x: Any) -> Any:
-    cupy = _load("cupy")
+    cupy = load("cupy")
 
     return cupy.asarray(x)
 
 
 def numba_device_array(spec: Spec) -> Any:
-    cuda = _load("numba.cuda")
+    cuda = load("numba.cuda")
 
     if spec.device == "cpu" or spec.readonly or spec.dtype in FOREIGN_DTYPES or spec.layout not in ("C", "F"):
         raise Unsupported("numba device arrays are writable, dense, and on a GPU")
@@ -302,7 +294,7 @@ def numba_device_array(spec: Spec) -> Any:
 
 
 def numba_as_cuda_array(x: Any) -> Any:
-    cuda = _load("numba.cuda")
+    cuda = load("numba.cuda")
 
     return cuda.as_cuda_array(x)
 

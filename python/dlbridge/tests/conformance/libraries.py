@@ -11,17 +11,26 @@ from dlbridge.tests.conformance._report import Report
 from dlbridge.tests.conformance._run import check_consumer, check_producer
 
 _ADAPTERS = "dlbridge.tests.conformance.adapters"
-_DLPACK, _EXCHANGE, _HOST, _CUDA = (
+_ARROW_ADAPTERS = "dlbridge.tests.conformance.arrow_adapters"
+_DLPACK, _EXCHANGE, _HOST, _CUDA, _ARROW = (
     ("dlpack",),
     ("dlpack", "dlpack_exchange"),
     ("array_interface", "buffer"),
     ("cuda_array_interface",),
+    ("arrow",),
 )
+
+
+def _of_arrow(name: str) -> str:
+    return f"{_ARROW_ADAPTERS}:{name}"
 
 
 @dataclass(frozen=True)
 class Library:
-    """Names in `adapters`: factories; importers with the protocols that each claims; how to look at its results."""
+    """Factories; importers with the protocols that each claims; how to look at its results.
+
+    They are names in `adapters`, or "module:name".
+    """
 
     module: str
     producers: tuple[str, ...] = ()
@@ -40,7 +49,31 @@ LIBRARIES: dict[str, Library] = {
         (("tensorflow_from_dlpack", _DLPACK), ("tensorflow_convert", ("array_interface",))),
         immutable=True,
     ),
-    "pyarrow": Library("pyarrow", ("pyarrow_array", "pyarrow_tensor")),
+    "pyarrow": Library(
+        "pyarrow",
+        (_of_arrow("pyarrow_array"), _of_arrow("pyarrow_table"), "pyarrow_tensor"),
+        ((_of_arrow("pyarrow_from_arrow"), _ARROW),),
+    ),
+    "polars": Library(
+        "polars",
+        (_of_arrow("polars_series"), _of_arrow("polars_frame")),
+        ((_of_arrow("polars_from_arrow"), _ARROW),),
+    ),
+    "pandas": Library(
+        "pandas",
+        (_of_arrow("pandas_series"), _of_arrow("pandas_frame")),
+        ((_of_arrow("pandas_from_arrow"), _ARROW),),
+    ),
+    "duckdb": Library(
+        "duckdb",
+        (_of_arrow("duckdb_relation"), _of_arrow("duckdb_query")),
+        ((_of_arrow("duckdb_from_arrow"), _ARROW),),
+    ),
+    "nanoarrow": Library(
+        "nanoarrow",
+        (_of_arrow("nanoarrow_array"), _of_arrow("nanoarrow_table")),
+        ((_of_arrow("nanoarrow_from_arrow"), _ARROW),),
+    ),
     "onnxruntime": Library("onnxruntime", ("onnxruntime_value",), (("onnxruntime_from_dlpack", _DLPACK),)),
     "tvm_ffi": Library("tvm_ffi", ("tvm_ffi_tensor",), (("tvm_ffi_from_dlpack", _EXCHANGE),)),
     "pydlpack": Library(
@@ -51,12 +84,21 @@ LIBRARIES: dict[str, Library] = {
     "cupy": Library("cupy", ("cupy_array",), (("cupy_from_dlpack", _DLPACK), ("cupy_asarray", _CUDA))),
     "numba": Library("numba", ("numba_device_array",), (("numba_as_cuda_array", _CUDA),), observe="cuda_observe"),
     "dlbridge": Library(
-        "dlbridge", ("dlbridge_tensor",), (("dlbridge_asdlpack", ("dlpack", "dlpack_exchange", *_HOST)),)
+        "dlbridge",
+        ("dlbridge_tensor", _of_arrow("dlbridge_ndarray")),
+        (
+            ("dlbridge_asdlpack", ("dlpack", "dlpack_exchange", *_HOST, *_ARROW)),
+            (_of_arrow("dlbridge_columns"), _ARROW),
+        ),
     ),
 }
 
 # Of libraries whose other arrays are not.
-_IMMUTABLE = {"pyarrow_array"}
+_IMMUTABLE = {_of_arrow("pyarrow_array")}
+
+
+def _qualified(name: str) -> str:
+    return name if ":" in name else f"{_ADAPTERS}:{name}"
 
 
 def names() -> list[str]:
@@ -73,7 +115,7 @@ def check(name: str, *, protocols: Iterable[str] | None = None, device: str = "c
         return [Report("library", name, could_not_run=f"{library.module} cannot be imported: {error}")]
     reports = [
         check_producer(
-            f"{_ADAPTERS}:{producer}",
+            _qualified(producer),
             protocols=protocols,
             device=device,
             immutable=library.immutable or producer in _IMMUTABLE,
@@ -81,9 +123,9 @@ def check(name: str, *, protocols: Iterable[str] | None = None, device: str = "c
         )
         for producer in library.producers
     ]
-    observe = None if library.observe is None else f"{_ADAPTERS}:{library.observe}"
+    observe = None if library.observe is None else _qualified(library.observe)
     for consumer, claims in library.consumers:
         chosen = [p for p in claims if protocols is None or p in protocols]
         if chosen:
-            reports.append(check_consumer(f"{_ADAPTERS}:{consumer}", protocols=chosen, observe=observe, **options))
+            reports.append(check_consumer(_qualified(consumer), protocols=chosen, observe=observe, **options))
     return reports
