@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
 # Families that choose among equal elements, or add zeros of both signs: which one it is, NumPy leaves open.
 LOOSE = {"sorting", "sets", "reductions", "scans", "products", "histograms"}
-LOOSE_CODE = re.compile(r"xp\.(maximum|minimum|fmax|fmin|clip|vander)\(|x\.clip")
+LOOSE_CODE = re.compile(r"xp\.(maximum|minimum|fmax|fmin|clip|vander|pow|power)\(|x\.clip")
 # Families whose float16 numbers NumPy computes in float32: its own sort loses elements of them, and its sums along an
 # axis round after every step.
 HALVES_AS_FLOATS = {"sorting", "sets", "reductions", "scans"}

@@ -52,26 +52,55 @@ template <class T>
 DLBRIDGE_ND_HD inline bool is_finite(T x) noexcept {
   return x - x == T(0);
 }
-// Thrust loses the digits of numbers near the smallest ones, and overflows beside the largest: these powers of two carry
-// them to where it does neither.
+// Thrust's square root loses the digits of numbers near the smallest ones: kUp carries them to where it does not.
 template <class T>
-struct Scaled {
-  static constexpr int kTinyBits = std::numeric_limits<T>::digits * 2 + 2;  // even
+struct Tiny {
   static constexpr T kUp = sizeof(T) == 4 ? T(0x1p50) : T(0x1p108);
   static constexpr T kRootDown = sizeof(T) == 4 ? T(0x1p-25) : T(0x1p-54);
-  static constexpr int kHugeBits = 4;
-  static constexpr T kDown = T(0x1p-4);
-  static constexpr T kLog2 = T(0.693147180559945309417232121458176568);
-
-  DLBRIDGE_ND_HD static bool is_tiny(complex<T> z) noexcept {
+  DLBRIDGE_ND_HD static bool holds(complex<T> z) noexcept {
     return std::fabs(z.real()) < std::numeric_limits<T>::min() * kUp &&
            std::fabs(z.imag()) < std::numeric_limits<T>::min() * kUp;
   }
-  DLBRIDGE_ND_HD static bool is_huge(complex<T> z) noexcept {
-    return std::fabs(z.real()) > std::numeric_limits<T>::max() * kDown ||
-           std::fabs(z.imag()) > std::numeric_limits<T>::max() * kDown;
-  }
 };
+
+// A product that is rounded, on a device too, where it would else be fused with a sum.
+template <class T>
+DLBRIDGE_ND_HD inline T rounded_product(T a, T b) noexcept {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4) return __fmul_rn(a, b);
+  else return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+// large^2 + small^2 - 1 to the last digits, for a `large` near 1: the rounding errors of the squares and of the difference
+// are added at last.
+template <class T>
+DLBRIDGE_ND_HD inline T square_minus_one(T large, T small) noexcept {
+  if constexpr (sizeof(T) == 4) {
+    const double a = large, b = small;
+    return static_cast<T>((a - 1) * (a + 1) + b * b);
+  } else {
+    const T square = rounded_product(large, large), rest = rounded_product(small, small);
+    const T below = square - T(1), back = below - square;
+    const T lost = (square - (below - back)) + (T(-1) - back) + std::fma(large, large, -square);
+    return (below + rest) + (lost + std::fma(small, small, -rest));
+  }
+}
+
+// log |z| of a finite z for the device, where Thrust's loses digits near |z| = 1 and the smallest numbers, and overflows
+// beside the largest.
+template <class T>
+DLBRIDGE_ND_HD inline T log_length(T x, T y) noexcept {
+  x = std::fabs(x), y = std::fabs(y);
+  const T large = x > y ? x : y, small = x > y ? y : x;
+  if (large > T(0.5) && large < T(1.5)) return T(0.5) * std::log1p(square_minus_one(large, small));
+  constexpr T kUp = T(0x1p64), kDown = T(0x1p-64), kLog2 = T(0.693147180559945309417232121458176568);
+  if (large < std::numeric_limits<T>::min() * kUp) return std::log(hypot(x * kUp, y * kUp)) - T(64) * kLog2;
+  if (large > std::numeric_limits<T>::max() * kDown) return std::log(hypot(x * kDown, y * kDown)) + T(64) * kLog2;
+  return std::log(hypot(x, y));
+}
 }  // namespace detail
 
 // Beside a real part of minus infinity any angle gives 0, with the sign that the C library has.
@@ -84,24 +113,23 @@ DLBRIDGE_ND_HD inline complex<T> complex_exp(complex<T> z) noexcept {
 
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_sqrt(complex<T> z) noexcept {
-  using Scaled = detail::Scaled<T>;
-  const bool tiny = Scaled::is_tiny(z);
-  if (tiny) z = {z.real() * Scaled::kUp, z.imag() * Scaled::kUp};
+  using Tiny = detail::Tiny<T>;
+  const bool tiny = Tiny::holds(z);
+  if (tiny) z = {z.real() * Tiny::kUp, z.imag() * Tiny::kUp};
   const complex<T> root = detail::from_lib<T>(detail::lib::sqrt(detail::to_lib<T>(z)));
-  return tiny ? complex<T>(root.real() * Scaled::kRootDown, root.imag() * Scaled::kRootDown) : root;
+  return tiny ? complex<T>(root.real() * Tiny::kRootDown, root.imag() * Tiny::kRootDown) : root;
 }
 
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_log(complex<T> z) noexcept {
-  using Scaled = detail::Scaled<T>;
   const T x = z.real(), y = z.imag();
   if (!detail::is_finite(x) || !detail::is_finite(y))
     return {std::log(hypot(x, y)), std::atan2(y, x)};  // an infinity is one whatever the other part is
-  const bool tiny = Scaled::is_tiny(z), huge = Scaled::is_huge(z);
-  const T scale = tiny ? Scaled::kUp : huge ? Scaled::kDown : T(1);
-  const int bits = tiny ? -Scaled::kTinyBits : huge ? Scaled::kHugeBits : 0;
-  const auto log = detail::lib::log(detail::lib_complex<T>(x * scale, y * scale));
-  return {log.real() + T(bits) * Scaled::kLog2, log.imag()};
+#if defined(__CUDA_ARCH__)
+  return {detail::log_length(x, y), std::atan2(y, x)};
+#else
+  return detail::from_lib<T>(std::log(detail::to_lib<T>(z)));
+#endif
 }
 
 template <class T>
@@ -166,22 +194,26 @@ DLBRIDGE_ND_HD inline complex<T> complex_expm1(complex<T> z) noexcept {
 }
 
 namespace detail {
-// The product by C99's annex G: infinite where a factor is, though the textbook's formula has NaN for both parts.
+// The product by C99's annex G: infinite where a factor is or a product overflows, though the textbook's formula has NaN
+// for both parts.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> multiply_infinite(complex<T> a, complex<T> b) noexcept {
-  const complex<T> product = fn::multiply(a, b);
+  const T reals = rounded_product(a.real(), b.real()), imaginaries = rounded_product(a.imag(), b.imag());
+  const T first = rounded_product(a.real(), b.imag()), second = rounded_product(a.imag(), b.real());
+  const complex<T> product(reals - imaginaries, first + second);
   if (!is_nan(product.real()) || !is_nan(product.imag())) return product;
-  const auto is_infinite = [](complex<T> z) { return std::isinf(z.real()) || std::isinf(z.imag()); };
-  const bool first = is_infinite(a), second = is_infinite(b);
-  if (!first && !second) return product;
+  const auto infinite = [](T x, T y) { return std::isinf(x) || std::isinf(y); };
+  const bool from_a = infinite(a.real(), a.imag()), from_b = infinite(b.real(), b.imag());
+  if (!from_a && !from_b && !infinite(reals, imaginaries) && !infinite(first, second)) return product;
   // The direction of an infinity; NaN beside one is a zero.
-  const auto boxed = [](complex<T> z, bool infinite) {
-    const auto part = [infinite](T x) { return std::copysign(infinite ? T(std::isinf(x)) : is_nan(x) ? T(0) : x, x); };
-    return complex<T>(part(z.real()), part(z.imag()));
+  const auto boxed = [](T x, bool of_infinite) {
+    return std::copysign(of_infinite ? T(std::isinf(x)) : is_nan(x) ? T(0) : x, x);
   };
-  const complex<T> direction = fn::multiply(boxed(a, first), boxed(b, second));
+  const T ar = boxed(a.real(), from_a), ai = boxed(a.imag(), from_a);
+  const T br = boxed(b.real(), from_b), bi = boxed(b.imag(), from_b);
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  return {kInfinity * direction.real(), kInfinity * direction.imag()};
+  return {kInfinity * (rounded_product(ar, br) - rounded_product(ai, bi)),
+          kInfinity * (rounded_product(ar, bi) + rounded_product(ai, br))};
 }
 }  // namespace detail
 
