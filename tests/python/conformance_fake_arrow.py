@@ -29,7 +29,7 @@ from dlbridge.tests.conformance._arrow_abi import (
     release,
     struct_of,
 )
-from dlbridge.tests.conformance._arrow_format import FORMAT_OF
+from dlbridge.tests.conformance._arrow_format import FORMAT_OF, nodes
 from dlbridge.tests.conformance._spec import ARROW_DTYPES
 
 _contents = {}  # by private_data: what a struct owns; gone with its release
@@ -329,7 +329,28 @@ class NoRequests(Column):
         return super().__arrow_c_device_array__()
 
 
+class OnCuda:
+    """Sound, and its memory is not the host's: whoever reads it there ends the process."""
+
+    def __init__(self, column):
+        self._column = column
+
+    def __arrow_c_device_array__(self, requested_schema=None, **options):
+        schema, array = self._column.__arrow_c_device_array__(requested_schema, **options)
+        placed = struct_of(array, DeviceArray)
+        placed.device_type, placed.device_id = 2, 0
+        for node, _ in nodes(placed.array):
+            for i in range(node.n_buffers):
+                node.buffers[i] = 256 if node.buffers[i] else None
+        return schema, array
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
 def make(fault, spec):
+    if fault == "on_cuda":
+        return OnCuda(make("sound", type(spec)(spec.shape, spec.dtype, spec.layout)))
     if spec.dtype not in ARROW_DTYPES or spec.layout not in ("C", "nulls", "chunks", "offset") or not spec.shape:
         raise Unsupported(spec)
     return (NoRequests if fault == "no_requests" else Column)(spec, fault)

@@ -190,6 +190,12 @@ def test_nothing_is_found_in_a_sound_producer():
     assert len(report.having("passed")) > 800
 
 
+def test_memory_of_a_device_is_not_touched():
+    report = check_producer("conformance_fake_arrow:make_on_cuda", protocols=["arrow"], device="cuda", isolate=True)
+    assert_sound(report)
+    assert len(report.having("passed")) > 150
+
+
 def test_a_stream_may_fail():
     report = check_producer("conformance_fake_arrow:make_sound_failing", only=["arrow.stream.errors"])
     assert_sound(report)

@@ -105,6 +105,7 @@ def _releases_children(making: Making) -> None:
 def _moved_child(making: Making) -> None:
     """One child is moved out, and the parent is released right after."""
     taken = _with_children(making)
+    taken.need_host()
     base = taken.arrays[0]
     wanted = read(taken.schema.children[0].contents, base.children[0].contents)
     array, schema = move(base.children[0].contents), move(taken.schema.children[0].contents)
