@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from dlbridge.tests.frameworks._base import NUMPY_NATIVE, SLICED, ArrayType, Framework, Look, spelled
@@ -12,6 +13,8 @@ def _write(x: Any, value: Any) -> None:
         import numpy
 
         x.reshape(x.size)[:1].copy_to_device(numpy.array([value], x.dtype))
+        # A view forgets the stream of its array, on which `x` is read next.
+        importlib.import_module("numba.cuda").synchronize()
     else:
         x[(0,) * x.ndim] = value
 
