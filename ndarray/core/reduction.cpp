@@ -6,6 +6,7 @@
 #include "dlbridge/validate.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/promotion.h"
 #include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
@@ -208,6 +209,12 @@ Status check_dtype(ReduceOp op, std::optional<DType> asked) {
 
 Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& options, Tensor& result) {
   DLBRIDGE_TRY(check_dtype(op, options.dtype));
+  if (is_additive(op) && !options.dtype && options.out != nullptr &&
+      (is_float(dtype_of(*options.out)) || is_complex(dtype_of(*options.out)))) {
+    ReduceOptions wider = options;  // NumPy: integers are added up as what they are added up into
+    wider.dtype = promote(dtype_of(x), dtype_of(*options.out));
+    return reduce(op, x, axes, wider, result);
+  }
   // The sum of truth values as a truth value is whether any holds, their product whether all do.
   if (is_additive(op) && options.dtype == DType::kBool) op = op == ReduceOp::kSum ? ReduceOp::kAny : ReduceOp::kAll;
   DLBRIDGE_TRY(refuse_empty(op, x, axes));

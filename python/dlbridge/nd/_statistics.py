@@ -180,14 +180,14 @@ def cumsum(
     a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """The running sum along an axis, of the flattened array by default; dtypes as for sum()."""
-    return into(out, as_array(a).cumsum(axis=axis, dtype=dtype), "cumsum")
+    return as_array(a).cumsum(axis=axis, dtype=dtype, out=out)
 
 
 def cumprod(
     a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """The running product along an axis, of the flattened array by default; dtypes as for sum()."""
-    return into(out, as_array(a).cumprod(axis=axis, dtype=dtype), "cumprod")
+    return as_array(a).cumprod(axis=axis, dtype=dtype, out=out)
 
 
 def _cumulative(

@@ -30,7 +30,10 @@ def _lacks(ufunc: Any, method: str, table: dict[str, str]) -> TypeError:
 def scan(x: ndarray, name: str, axis: int | None, dtype: DTypeLike | None, out: ndarray | None) -> ndarray:
     """The running sum or product: nd.cumsum() and nd.cumprod() as methods have them."""
     from dlbridge.nd._arguments import into
+    from dlbridge.nd._dtypes import is_inexact
 
+    if dtype is None and isinstance(out, ndarray) and is_inexact(out):  # as reduce() has it
+        dtype = _native.result_type(x.dtype, out.dtype)
     x, along = (x.ravel(), 0) if axis is None else (x if x.ndim else x.reshape(1), axis)
     return into(out, _native.scan(name, x, along, dtype), f"cum{name}")
 

@@ -312,3 +312,19 @@ def test_whole_numbers_to_whole_powers_are_whole(dtype, device):
     got = nd.power(put(base, device), put(exponent, device))
     assert host(got).tolist() == [float(b**e) for b, e in pairs]
     assert [host(put(base, device) ** e)[0] for e in range(1, 4)] == [float(pairs[0][0] ** e) for e in range(1, 4)]
+
+
+OUTPUTS = ["xp.sum(x, out=y)", "x.prod(out=y)", "xp.add.reduce(x, out=y)", "xp.cumsum(x, out=z)"]
+
+
+@pytest.mark.parametrize("code", OUTPUTS)
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float16", "int8"])
+@pytest.mark.parametrize("into", ["float32", "float64", "complex128"])
+def test_numbers_are_added_up_in_the_dtype_of_out_where_that_holds_more(code, dtype, into, device):
+    values = np.array([100, 27, 9] if dtype in ("int8", "float16") else [2**63 - 1, 7, 2], dtype)
+    results = []
+    for xp, make in ((np, lambda a: a), (nd, lambda a: put(a, device))):
+        names = {"xp": xp, "x": make(values), "y": make(np.zeros((), into)), "z": make(np.zeros(3, into))}
+        eval(code, names)
+        results.append(names["z" if "cumsum" in code else "y"])
+    check(results[1], results[0])
