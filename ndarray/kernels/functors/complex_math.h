@@ -74,8 +74,8 @@ DLBRIDGE_ND_HD inline T rounded_product(T a, T b) noexcept {
 #endif
 }
 
-// large^2 + small^2 - 1 to the last digits, for a `large` near 1: the rounding errors of the squares and of the difference
-// are added at last.
+// large^2 + small^2 - 1 to the last digits, for a `large` near 1: the rounding errors of the squares and of the
+// difference are added at last.
 template <class T>
 DLBRIDGE_ND_HD inline T square_minus_one(T large, T small) noexcept {
   if constexpr (sizeof(T) == 4) {
@@ -89,8 +89,8 @@ DLBRIDGE_ND_HD inline T square_minus_one(T large, T small) noexcept {
   }
 }
 
-// log |z| of a finite z for the device, where Thrust's loses digits near |z| = 1 and the smallest numbers, and overflows
-// beside the largest.
+// log |z| of a finite z for the device, where Thrust's loses digits near |z| = 1 and the smallest numbers, and
+// overflows beside the largest.
 template <class T>
 DLBRIDGE_ND_HD inline T log_length(T x, T y) noexcept {
   x = std::fabs(x), y = std::fabs(y);
@@ -194,8 +194,8 @@ DLBRIDGE_ND_HD inline complex<T> complex_expm1(complex<T> z) noexcept {
 }
 
 namespace detail {
-// The product by C99's annex G: infinite where a factor is or a product overflows, though the textbook's formula has NaN
-// for both parts.
+// The product by C99's annex G: infinite where a factor is or a product overflows, though the textbook's formula has
+// NaN for both parts.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> multiply_infinite(complex<T> a, complex<T> b) noexcept {
   const T reals = rounded_product(a.real(), b.real()), imaginaries = rounded_product(a.imag(), b.imag());
@@ -217,8 +217,8 @@ DLBRIDGE_ND_HD inline complex<T> multiply_infinite(complex<T> a, complex<T> b) n
 }
 }  // namespace detail
 
-// Small integer exponents by squaring, which keeps Gaussian integers exact; others by the definition, in which infinities
-// survive the product.
+// Small integer exponents by squaring, which keeps Gaussian integers exact; others by the definition, in which
+// infinities survive the product.
 template <class T>
 DLBRIDGE_ND_HD inline complex<T> complex_power(complex<T> base, complex<T> exponent) noexcept {
   const T re = exponent.real();
