@@ -136,7 +136,7 @@ class HostTensor(Tensor):
         """A capsule with the type of the Arrow array."""
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """Capsules of an Arrow schema and array that shares the memory: dense tensors of numbers."""
-    def __arrow_c_device_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """The same with the device."""
     # C slots; CPython shows them under these names from 3.12 on.
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -149,7 +149,7 @@ class CudaTensor(Tensor):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __arrow_c_schema__(self) -> Any:
         """A capsule with the type of the Arrow array."""
-    def __arrow_c_device_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """Capsules of an Arrow schema and device array that shares the memory, with an event where one is needed."""
 
 @overload

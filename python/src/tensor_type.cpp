@@ -201,8 +201,10 @@ constexpr char kArrowArray[] =
     "met.\n"
     "Raises BufferError for bools without it, dtypes that Arrow lacks, 0-d tensors and those not dense in C order.";
 constexpr char kArrowDeviceArray[] =
-    "__arrow_c_device_array__($self, requested_schema=None)\n--\n\n"
-    "The same with the device: on CUDA the array has an event that happens when the data is ready.";
+    "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\n"
+    "The same with the device: on CUDA the array has an event that happens when the data is ready.\n\n"
+    "kwargs: names of later versions of the interface, whose value must be None.\n"
+    "Raises NotImplementedError for any other value of them (Arrow PyCapsule interface).";
 PyObject* tensor_arrow_array(PyObject* self, const Call& a) {
   return arrow_c::tensor_arrow_array(self, a[0] != nullptr ? a[0] : Py_None);
 }

@@ -125,6 +125,20 @@ def test_a_requested_schema_that_is_none():
         t.__arrow_c_array__(None, None)
 
 
+@pytest.mark.parametrize("make", [asdlpack, lambda a: nd.asarray(a, device="cpu")], ids=["Tensor", "nd.ndarray"])
+def test_keywords_of_later_versions_are_taken_where_they_are_none(make):
+    t = make(np.arange(3))
+    given = t.__arrow_c_device_array__(None, later=None, requested_schema_2=None)
+    assert struct_of(given[1], DeviceArray).array.length == 3
+    assert struct_of(t.__arrow_c_device_array__(later=None)[0], Schema).format == b"l"
+    with pytest.raises(NotImplementedError, match=r"unexpected keyword argument 'later'; it takes requested_schema"):
+        t.__arrow_c_device_array__(earlier=None, later=1)
+    with pytest.raises(TypeError, match="at most 1 positional"):
+        t.__arrow_c_device_array__(None, None)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'later'"):
+        t.__arrow_c_array__(later=None)
+
+
 def test_the_schema_alone_says_the_type():
     assert pa.DataType._import_from_c_capsule(asdlpack(np.ones((2, 3))).__arrow_c_schema__()) == pa.fixed_shape_tensor(
         pa.float64(), [3]

@@ -12,12 +12,13 @@ bool is_name(PyObject* given, const Signature::Name& name) noexcept {
          std::memcmp(PyUnicode_DATA(given), name.text, static_cast<std::size_t>(name.size)) == 0;
 }
 
-[[noreturn, gnu::cold]] void throw_unexpected(const Signature& signature, const char* operation, PyObject* name) {
+[[gnu::cold]] void check_unknown(const Signature& signature, const char* operation, PyObject* name, PyObject* value) {
+  if (signature.extensible && value == Py_None) return;
   std::string known;
   for (int i = 0; i < signature.count; ++i)
     known += (i == 0 ? "" : i + 1 == signature.count ? " and " : ", ") + std::string(signature.names[i].text);
-  throw_error(PyExc_TypeError, "%s got an unexpected keyword argument '%U'; it takes %s", operation, name,
-              known.c_str());
+  throw_error(signature.extensible ? PyExc_NotImplementedError : PyExc_TypeError,
+              "%s got an unexpected keyword argument '%U'; it takes %s", operation, name, known.c_str());
 }
 
 }  // namespace
@@ -34,7 +35,10 @@ void Call::parse(const Signature& signature, PyObject* kwnames) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     int i = 0;
     while (i < count && !is_name(name, signature.names[i])) ++i;
-    if (i == count) throw_unexpected(signature, operation_, name);
+    if (i == count) {
+      check_unknown(signature, operation_, name, args_[nargs_ + k]);
+      continue;
+    }
     if (values_[i] != nullptr)
       throw_error(PyExc_TypeError, "%s got multiple values for argument '%s'", operation_, signature.names[i].text);
     values_[i] = args_[nargs_ + k];

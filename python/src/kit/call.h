@@ -13,7 +13,8 @@ namespace dlbridge::py {
 inline constexpr int kMaxParameters = 8;
 
 // Of "scan($module, name, x, axis=None, *, dtype=None)\n--\n\nText". A "/" is for the reader: the names before it are
-// taken, too. "*shape" is a parameter that takes all that is positional, or one value by its name.
+// taken, too. "*shape" is a parameter that takes all that is positional, or one value by its name. "**kwargs" takes
+// names that are not known yet, and None for each: any other value is a NotImplementedError.
 struct Signature {
   struct Name {
     char text[32] = {};
@@ -28,6 +29,7 @@ struct Signature {
   int required = 0;    // the first ones
   int positional = 0;  // may be positional
   bool variadic = false;
+  bool extensible = false;
 
   template <std::size_t kSize>
   consteval explicit Signature(const char (&doc)[kSize]) {
@@ -46,6 +48,10 @@ struct Signature {
         has_default |= doc[at] == '=';
       }
       const char kind = doc[first];
+      if (kind == '*' && doc[first + 1] == '*') {
+        extensible = true;
+        continue;
+      }
       if (kind == '*') by_name = true;
       if (kind == '*' && at > first + 1) variadic = true;
       if (kind == '$' || kind == '/' || (kind == '*' && at == first + 1)) continue;
