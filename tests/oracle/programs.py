@@ -143,7 +143,7 @@ class Session:
         return any(name in arrays and np.may_share_memory(target, arrays[name]) for name in shared)
 
     def writes_twice(self, line: str) -> bool:
-        """Whether positions that may repeat lie in another order than that of C: NumPy goes through them as they lie."""
+        """Whether positions that may repeat lie in another order than C: NumPy goes through them as they lie."""
         parts = re.match(r"v\d+\[(.*)\] = ", line)
         arrays = self.arrays()
         places = [arrays[name] for name in NAME.findall(parts[1]) if name in arrays] if parts else []
