@@ -134,14 +134,6 @@ def hash_of(self: DType) -> int:
     return found
 
 
-def kind(self: DType) -> str:
-    return "biufc"[("bool", "int", "uint", "float", "complex").index(_stem(self.name))]
-
-
-def _stem(name: str) -> str:
-    return next((stem for stem in ("bool", "int", "uint", "complex") if name.startswith(stem)), "float")
-
-
 def char(self: DType) -> str:
     names = _ALIASES.get(self.name)
     return names[0] if names else str(to_numpy(self).char)

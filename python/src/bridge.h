@@ -17,6 +17,7 @@ PyObject* make_dtype(DLDataType dtype);  // new reference; null with a Python er
 PyObject* make_device(DLDevice device);
 // The value of a dlbridge.DType; false, with no error set, for any other object.
 bool read_dtype(PyObject* object, DLDataType& out) noexcept;
+bool is_device(PyObject* object) noexcept;  // a dlbridge.Device
 // Accepts "cuda:1", a Device, a (type, id) pair, None (nullopt). False with a Python error set.
 bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out);
 

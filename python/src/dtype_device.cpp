@@ -29,15 +29,77 @@ pyb::object ask_names(const char* function, const Args&... args) {
   return pyb::module_::import("dlbridge._dtype").attr(function)(args...);
 }
 
-// float32 == "float32", == "f4", == float, == np.float32, == np.dtype("f4"), == torch.float32: whatever names it.
-bool dtype_equals(const pyb::object& self, const pyb::object& other) {
-  const DLDataType own = self.cast<DTypeValue>().dl;
-  if (pyb::isinstance<DTypeValue>(other)) {
-    const DLDataType o = other.cast<DTypeValue>().dl;
-    return o.code == own.code && o.bits == own.bits && o.lanes == own.lanes;
+// --- what is asked of a dtype on each call of a function, past pybind11's dispatch -----------------------------------
+
+DLDataType value_of(PyObject* dtype) noexcept {
+  DLDataType out{};
+  read_dtype(dtype, out);
+  return out;
+}
+
+PyObject* get_name(PyObject* self) {
+  static std::array<PyObject*, kDTypes.size()> names;  // immortal
+  const DTypeInfo* row = find_dtype(value_of(self));
+  if (row == nullptr) return PyUnicode_FromString(dtype_name(value_of(self)).c_str());
+  PyObject*& name = names[static_cast<std::size_t>(row->id)];
+  if (name == nullptr) name = PyUnicode_InternFromString(std::string(row->name).c_str());
+  return Ref::borrow(name).release();
+}
+
+PyObject* get_kind(PyObject* self) {
+  switch (value_of(self).code) {
+    case kDLBool: return PyUnicode_FromString("b");
+    case kDLInt: return PyUnicode_FromString("i");
+    case kDLUInt: return PyUnicode_FromString("u");
+    case kDLComplex: return PyUnicode_FromString("c");
+    default: return PyUnicode_FromString("f");
   }
-  if (pyb::isinstance<pyb::str>(other) && other.cast<std::string>() == dtype_name(own)) return true;
-  return ask_names("equals", self, other).cast<bool>();
+}
+
+PyObject* get_bits(PyObject* self) { return PyLong_FromLong(value_of(self).bits); }
+PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(itemsize_bytes(value_of(self))); }
+
+// float32 == "float32", == "f4", == float, == np.float32, == np.dtype("f4"), == torch.float32: whatever names it.
+bool dtype_equals(PyObject* self, PyObject* other) {
+  const DLDataType own = value_of(self);
+  if (DLDataType o; read_dtype(other, o)) return o.code == own.code && o.bits == own.bits && o.lanes == own.lanes;
+  if (PyUnicode_Check(other)) {
+    const Ref name = owned(get_name(self));
+    const int order = PyUnicode_Compare(name.get(), other);
+    checked(order != -1 || PyErr_Occurred() == nullptr);
+    if (order == 0) return true;
+  }
+  static PythonFunction equals("dlbridge._dtype", "equals");
+  return equals(self, other).get() == Py_True;
+}
+
+PyObject* dtype_compare(PyObject* self, PyObject* other, int operation) {
+  if (operation != Py_EQ && operation != Py_NE) return Ref::borrow(Py_NotImplemented).release();
+  return PyBool_FromLong(dtype_equals(self, other) == (operation == Py_EQ));
+}
+
+Py_hash_t dtype_hash(PyObject* self) {
+  static PythonFunction hash_of("dlbridge._dtype", "hash_of");
+  static std::array<Py_hash_t, kDTypes.size()> known = {};  // 0: not yet
+  const DTypeInfo* row = find_dtype(value_of(self));
+  Py_hash_t unnamed = 0;
+  Py_hash_t& hash = row != nullptr ? known[static_cast<std::size_t>(row->id)] : unnamed;
+  if (hash == 0) hash = checked_number(PyLong_AsSsize_t(hash_of(self).get()));
+  return hash;
+}
+
+void add_fast_attributes(PyTypeObject* type) {
+  for (PyGetSetDef* row = table<PyGetSetDef>(
+           {getter<get_name>("name", "str: the usual name."), getter<get_bits>("bits", "int: bits of one lane."),
+            getter<get_itemsize>("itemsize", "int: bytes of one element."),
+            getter<get_kind>("kind", "str: NumPy's one-letter kind: 'b', 'i', 'u', 'f' or 'c'.")});
+       row->name != nullptr; ++row) {
+    const Ref attribute = owned(PyDescr_NewGetSet(type, row));
+    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), row->name, attribute.get()));
+  }
+  type->tp_richcompare = Guard<dtype_compare>::call;
+  type->tp_hash = Guard<dtype_hash>::call;
+  type->tp_str = Guard<get_name>::call;
 }
 
 bool device_equals(const DeviceValue& self, const pyb::object& other) {
@@ -109,21 +171,14 @@ void init_dtype_device(PyObject* module) {
   pyb::class_<DTypeValue> dtype(m, "DType",
                                 "The type of a tensor's elements. str() is its usual name ('float32', 'bfloat16'); it "
                                 "equals that string, NumPy's dtype, and whatever else names it.");
-  dtype.def_property_readonly("name", &DTypeValue::name, "str: the usual name.")
+  dtype
       .def_property_readonly(
           "code", [](const DTypeValue& d) { return static_cast<int>(d.dl.code); }, "int: DLPack's DLDataTypeCode.")
       .def_property_readonly(
-          "bits", [](const DTypeValue& d) { return static_cast<int>(d.dl.bits); }, "int: bits of one lane.")
-      .def_property_readonly(
           "lanes", [](const DTypeValue& d) { return static_cast<int>(d.dl.lanes); },
           "int: lanes of one element (DLPack).")
-      .def_property_readonly(
-          "itemsize", [](const DTypeValue& d) { return itemsize_bytes(d.dl); }, "int: bytes of one element.")
       .def("__str__", &DTypeValue::name)
       .def("__repr__", [](const DTypeValue& d) { return "dlbridge.DType('" + d.name() + "')"; })
-      .def_property_readonly(
-          "kind", [](const pyb::object& d) { return ask_names("kind", d); },
-          "str: NumPy's one-letter kind: 'b', 'i', 'u', 'f' or 'c'.")
       .def_property_readonly(
           "char", [](const pyb::object& d) { return ask_names("char", d); }, "str: NumPy's one-letter code.")
       .def_property_readonly(
@@ -139,16 +194,20 @@ void init_dtype_device(PyObject* module) {
       .def(
           "__call__", [](const pyb::object& d, const pyb::args& value) { return ask_names("make_scalar", d, *value); },
           "A NumPy scalar of this dtype.")
-      .def("__hash__", [](const pyb::object& d) { return ask_names("hash_of", d); })
+      .def("__hash__", [](const pyb::object& d) { return dtype_hash(d.ptr()); })
       .def("__reduce__",
            [](const DTypeValue& d) {
              return pyb::make_tuple(pyb::module_::import("dlbridge._core").attr("_dtype"),
                                     pyb::make_tuple(d.dl.code, d.dl.bits, d.dl.lanes));
            })
-      .def("__eq__", &dtype_equals, pyb::is_operator())
       .def(
-          "__ne__", [](const pyb::object& d, const pyb::object& o) { return !dtype_equals(d, o); }, pyb::is_operator());
+          "__eq__", [](const pyb::object& d, const pyb::object& o) { return dtype_equals(d.ptr(), o.ptr()); },
+          pyb::is_operator())
+      .def(
+          "__ne__", [](const pyb::object& d, const pyb::object& o) { return !dtype_equals(d.ptr(), o.ptr()); },
+          pyb::is_operator());
   auto* python_type = reinterpret_cast<PyTypeObject*>(dtype.ptr());
+  add_fast_attributes(python_type);
   python_type->tp_new = Guard<dtype_new>::call;
   python_type->tp_init = dtype_init;
   m.def("_dtype", [](std::uint8_t code, std::uint8_t bits, std::uint16_t lanes) {
@@ -201,12 +260,17 @@ PyObject* make_device(DLDevice device) {
   });
 }
 
+bool is_device(PyObject* object) noexcept {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(pyb::type::of<DeviceValue>().ptr());
+  return Py_TYPE(object) == type;
+}
+
 bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out) {
   out.reset();
   if (argument == nullptr || argument == Py_None) return true;
   const auto parse = [&] {
-    if (const pyb::handle handle(argument); pyb::isinstance<DeviceValue>(handle)) {
-      out = handle.cast<DeviceValue>().dl;
+    if (is_device(argument)) {
+      out = pyb::handle(argument).cast<DeviceValue>().dl;
       return 0;
     }
     out = PyTuple_Check(argument) ? device_of_pair(argument, operation) : device_of_text(argument, operation);

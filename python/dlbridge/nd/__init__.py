@@ -154,7 +154,11 @@ def _attach() -> None:
     """Gives the extension's types the methods that are written in Python. Nothing else adds to them."""
     from dlbridge.nd import _array_methods, _ufunc_methods
 
-    for kind, members in ((ndarray, _array_methods.MEMBERS), (ufunc, _ufunc_methods.MEMBERS)):
+    for kind, members in (
+        (ndarray, _array_methods.MEMBERS),
+        (HostArray, _array_methods.HOST_MEMBERS),
+        (ufunc, _ufunc_methods.MEMBERS),
+    ):
         for name, member in members.items():
             setattr(kind, name, member)
 

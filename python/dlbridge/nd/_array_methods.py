@@ -52,7 +52,7 @@ def _part(x: ndarray, offset: int) -> ndarray:
 
 
 def _is_complex(x: ndarray) -> bool:
-    return str(x.dtype).startswith("complex")
+    return x.dtype.kind == "c"
 
 
 def _real(self: ndarray) -> ndarray:
@@ -373,3 +373,4 @@ MEMBERS: dict[str, Any] = {
     "imag": property(_imag, _set_imag, doc=_imag.__doc__),
     "__array_priority__": 100.0,
 }
+HOST_MEMBERS: dict[str, Any] = {"device": _plain_device}  # a dlbridge.Device always: there is nothing to look up

@@ -32,6 +32,9 @@ _INEXACT = frozenset(_KINDS["real floating"] + _KINDS["complex floating"])
 def resolve(obj: DTypeLike) -> DType:
     """The DType that `obj` names: see dlbridge._dtype.find(). TypeError for anything else, and for dtypes that the
     ndarray does not have."""
+    known = BY_NAME.get(obj.name if type(obj) is DType else obj) if type(obj) in (DType, str) else None
+    if known is not None:
+        return known
     if isinstance(obj, str) and _dtype.is_swapped(obj):
         raise TypeError(
             f"dtype {obj!r} is in the opposite byte order, which the ndarray does not have. Byte-swap the data first, "
@@ -110,8 +113,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         raise ValueError("result_type(): no argument; give at least one array, dtype or scalar")
     operands = [
         a
-        if isinstance(a, (_native.ndarray, bool, int, float, complex))
-        else resolve(a if isinstance(a, type) else getattr(a, "dtype", a))
+        if isinstance(a, (_native.ndarray, DType, bool, int, float, complex))
+        else resolve(a if isinstance(a, (str, type)) else getattr(a, "dtype", a))
         for a in arrays_and_dtypes
     ]
     return _native.result_type(*operands)
@@ -119,7 +122,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """The smallest dtype that both dtypes can be cast to safely; NumPy's rules."""
-    return result_type(resolve(type1), resolve(type2))
+    return _native.result_type(resolve(type1), resolve(type2))
 
 
 def common_type(*arrays: _native.ndarray) -> DType:

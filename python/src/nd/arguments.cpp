@@ -282,7 +282,8 @@ std::uint64_t parse_axes(PyObject* object, int ndim, const char* operation) {
 
 std::optional<DLDevice> parse_device(PyObject* object, const char* operation) {
   if (object == nullptr || object == Py_None) return std::nullopt;
-  const Ref id(PyObject_HasAttrString(object, "_dlbridge_device") != 0
+  const bool is_plain = is_device(object) || PyUnicode_CheckExact(object) || PyTuple_CheckExact(object);
+  const Ref id(!is_plain && PyObject_HasAttrString(object, "_dlbridge_device") != 0
                    ? PyObject_GetAttrString(object, "_dlbridge_device")  // nd.cuda.Device
                    : nullptr);
   std::optional<DLDevice> out;
