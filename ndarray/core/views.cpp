@@ -195,6 +195,33 @@ Status squeeze(const Tensor& source, std::uint64_t axes, bool all, Tensor& out) 
   return make_view(source, {shape, n}, {strides, n}, 0, out);
 }
 
+Status diagonal(const Tensor& source, std::int64_t offset, int axis1, int axis2, Tensor& out) {
+  if (axis1 == axis2) return malformed("axis " + std::to_string(axis1) + " is given twice; a plane has two axes");
+  const std::int64_t rows = source.dl.shape[axis1], columns = source.dl.shape[axis2];
+  const std::int64_t row_stride = source.dl.strides[axis1], column_stride = source.dl.strides[axis2];
+  std::int64_t shape[kMaxDims], strides[kMaxDims];
+  std::size_t n = 0;
+  for (int k = 0; k < source.dl.ndim; ++k) {
+    if (k == axis1 || k == axis2) continue;
+    shape[n] = source.dl.shape[k];
+    strides[n++] = source.dl.strides[k];
+  }
+  shape[n] =
+      std::max<std::int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+  strides[n] = row_stride + column_stride;
+  const std::int64_t first = shape[n] == 0 ? 0 : offset >= 0 ? offset * column_stride : -offset * row_stride;
+  return make_view(source, {shape, n + 1}, {strides, n + 1}, first, out);
+}
+
+Status part_view(const Tensor& source, bool imaginary, Tensor& out) {
+  const std::int64_t item = source.itemsize();
+  std::int64_t strides[kMaxDims];
+  for (int k = 0; k < source.dl.ndim; ++k) strides[k] = source.dl.strides[k] * item;
+  const std::int64_t offset = imaginary && source.size != 0 ? item / 2 : 0;  // an empty array has no byte to start at
+  return strided_view(source, offset, real_part(dtype_of(source)), shape_of(source),
+                      {strides, static_cast<std::size_t>(source.dl.ndim)}, out);
+}
+
 Status view_as(const Tensor& source, DType dtype, Tensor& out) {
   const std::int64_t from = source.itemsize(), to = itemsize(dtype);
   std::int64_t shape[kMaxDims], strides[kMaxDims];

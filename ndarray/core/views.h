@@ -29,6 +29,10 @@ Status permute(const Tensor& source, Dims axes, Tensor& out);
 Status reverse_axes(const Tensor& source, Tensor& out);
 // Without those axes of the mask that have extent 1; refuses others where `all` is set.
 Status squeeze(const Tensor& source, std::uint64_t axes, bool all, Tensor& out);
+// The diagonals of the planes of two axes, last; offset > 0 lies above the main one.
+Status diagonal(const Tensor& source, std::int64_t offset, int axis1, int axis2, Tensor& out);
+// The real or the imaginary parts of complex numbers.
+Status part_view(const Tensor& source, bool imaginary, Tensor& out);
 // The bytes as another dtype; the last axis must be dense where the itemsize changes.
 Status view_as(const Tensor& source, DType dtype, Tensor& out);
 

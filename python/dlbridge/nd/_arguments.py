@@ -95,8 +95,12 @@ def as_arrays(*values: ArrayLike) -> list[ndarray]:
     Python scalars are arrays of their own dtype, as in NumPy's functions that are not ufuncs: 300 is an int64, also
     beside a uint8.
     """
-    like = next((value for value in values if isinstance(value, ndarray)), None)
-    return [as_array(value, like) for value in values]
+    like = None
+    for value in values:
+        if isinstance(value, ndarray):
+            like = value
+            break
+    return [value if isinstance(value, ndarray) else as_array(value, like) for value in values]
 
 
 def as_operands(*values: ArrayLike) -> list[ndarray]:

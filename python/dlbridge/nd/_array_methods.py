@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """The function of that name, looked up when it is first called."""
+    found: Any = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal found
+        if found is None:
+            from importlib import import_module
+
+            found = getattr(import_module(module), name)
+        return found(*args, **kwargs)
+
+    return call
+
+
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 
@@ -45,38 +60,14 @@ def _device(self: ndarray) -> Any:
     return found
 
 
-def _part(x: ndarray, offset: int) -> ndarray:
-    dtype = "float32" if x.itemsize == 8 else "float64"
-    start = offset * (x.itemsize // 2) if x.size else 0  # an empty array has no byte to start at
-    return _native.as_strided(x, x.shape, x.strides, start, dtype)
-
-
-def _is_complex(x: ndarray) -> bool:
-    return x.dtype.kind == "c"
-
-
-def _real(self: ndarray) -> ndarray:
-    """The real part: a view of a complex array, any other array itself."""
-    return _part(self, 0) if _is_complex(self) else self
-
-
 def _set_real(self: ndarray, value: ArrayLike) -> None:
-    _real(self)[...] = value
-
-
-def _imag(self: ndarray) -> ndarray:
-    """The imaginary part: a view of a complex array, read-only zeros for any other."""
-    if _is_complex(self):
-        return _part(self, 1)
-    zeros = _native.empty(self.shape, self.dtype, device=self.device)  # dense: not every consumer takes strides of 0
-    zeros.fill(0)
-    return _native.broadcast_to(zeros, self.shape)
+    _native.real_part(self)[...] = value
 
 
 def _set_imag(self: ndarray, value: ArrayLike) -> None:
-    if not _is_complex(self):
+    if self.dtype.kind != "c":
         raise TypeError(f"ndarray.imag: {self.dtype} has no imaginary part to write to")
-    _part(self, 1)[...] = value
+    _native.imaginary_part(self)[...] = value
 
 
 # --- to the host and back -------------------------------------------------------------------------------------------
@@ -134,27 +125,6 @@ def to_device(self: ndarray, device: DeviceLike, /, *, stream: Any = None) -> nd
         return _native.to_device(self, device)
     with stream:
         return _native.to_device(self, device)
-
-
-def tolist(self: ndarray) -> Any:
-    """Nested lists of Python scalars; a scalar for a 0-d array."""
-    host = self if isinstance(self, _native.HostArray) else _native.to_device(self, "cpu")
-    if str(host.dtype) == "bfloat16":
-        host = host.astype("float32")
-    if str(host.dtype) in ("float16", "complex64", "complex128"):  # memoryview reads none of them before Python 3.14
-        return _native_list(host)
-    return memoryview(host).tolist()  # type: ignore[arg-type]
-
-
-def _native_list(host: ndarray) -> Any:
-    if str(host.dtype) == "float16":
-        return memoryview(host.astype("float32")).tolist()  # type: ignore[arg-type]
-    real, imaginary = (memoryview(part.copy()).tolist() for part in (host.real, host.imag))  # type: ignore[arg-type]
-
-    def joined(a: Any, b: Any) -> Any:
-        return [joined(x, y) for x, y in zip(a, b, strict=True)] if isinstance(a, list) else complex(a, b)
-
-    return joined(real, imaginary)
 
 
 def tobytes(self: ndarray, order: str = "C") -> bytes:
@@ -266,6 +236,11 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
     _native.index_add(self, arrays, value)
 
 
+_clipped, _rounded = (_late("dlbridge.nd._elementwise", name) for name in ("clip", "round"))
+_product = _late("dlbridge.nd.linalg", "dot")
+_search = _late("dlbridge.nd._searching", "searchsorted")
+_compressed = _late("dlbridge.nd._indexing", "compress")
+
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
@@ -278,21 +253,17 @@ def clip(
     self: ndarray, min: ArrayLike | None = None, max: ArrayLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """Elements below `min` set to it, above `max` to that."""
-    from dlbridge.nd._elementwise import clip as clipped
-
-    return clipped(self, min, max, out)
+    return _clipped(self, min, max, out)
 
 
 def conjugate(self: ndarray) -> ndarray:
     """The complex conjugate; the array itself where it is real."""
-    return _native.conjugate(self) if _is_complex(self) else self
+    return _native.conjugate(self) if self.dtype.kind == "c" else self
 
 
 def round(self: ndarray, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to this many decimals, halves to even."""
-    from dlbridge.nd._elementwise import round as rounded
-
-    return rounded(self, decimals, out)
+    return _rounded(self, decimals, out)
 
 
 def cumsum(
@@ -311,33 +282,22 @@ def cumprod(
 
 def dot(self: ndarray, b: ArrayLike, out: ndarray | None = None) -> ndarray:
     """nd.dot(self, b)."""
-    from dlbridge.nd.linalg import dot as product
-
-    return product(self, b, out)
+    return _product(self, b, out)
 
 
 def searchsorted(self: ndarray, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
     """The positions at which values go into this sorted vector."""
-    from dlbridge.nd._searching import searchsorted as search
-
-    return search(self, v, side, sorter)
+    return _search(self, v, side, sorter)
 
 
 def compress(self: ndarray, condition: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
     """The parts along an axis where a boolean vector is true."""
-    from dlbridge.nd._indexing import compress as compressed
-
-    return compressed(condition, self, axis, out)
+    return _compressed(condition, self, axis, out)
 
 
 def _delegate(module: str, name: str) -> Callable[..., Any]:
     """A method that calls the function of that name, the array first."""
-
-    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
-        from importlib import import_module
-
-        return getattr(import_module(module), name)(self, *args, **kwargs)
-
+    method = _late(module, name)
     method.__name__ = name
     method.__qualname__ = f"ndarray.{name}"
     method.__doc__ = f"nd.{name}(self, …)."
@@ -348,7 +308,6 @@ _DELEGATED = {
     "argpartition": "dlbridge.nd._searching",
     "argsort": "dlbridge.nd._searching",
     "choose": "dlbridge.nd._indexing",
-    "diagonal": "dlbridge.nd._grids",
     "ptp": "dlbridge.nd._statistics",
     "put": "dlbridge.nd._indexing",
     "repeat": "dlbridge.nd._joining",
@@ -357,7 +316,7 @@ _DELEGATED = {
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
-    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tolist, tobytes, toDlpack,
+    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, toDlpack,
     sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted, compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:
@@ -369,8 +328,12 @@ MEMBERS: dict[str, Any] = {
     "conj": conjugate,
     "flags": property(_flags, doc=_flags.__doc__),
     "device": property(_device, doc=_device.__doc__),
-    "real": property(_real, _set_real, doc=_real.__doc__),
-    "imag": property(_imag, _set_imag, doc=_imag.__doc__),
+    "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),
+    "imag": property(
+        _native.imaginary_part,
+        _set_imag,
+        doc="The imaginary part: a view of a complex array, read-only zeros for others.",
+    ),
     "__array_priority__": 100.0,
 }
 HOST_MEMBERS: dict[str, Any] = {"device": _plain_device}  # a dlbridge.Device always: there is nothing to look up

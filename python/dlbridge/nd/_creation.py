@@ -92,11 +92,15 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None)
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """`a` as an array of at least one dimension that is dense in C order; itself if it already is."""
+    if dtype is None and device is None and isinstance(a, _native.HostArray) and a.ndim and a._flags[0]:
+        return a
     return array(a, dtype, None, "C", 1, device=device)
 
 
 def asfortranarray(a: Any, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """`a` as an array of at least one dimension that is dense in Fortran order; itself if it already is."""
+    if dtype is None and device is None and isinstance(a, _native.HostArray) and a.ndim and a._flags[1]:
+        return a
     return array(a, dtype, None, "F", 1, device=device)
 
 

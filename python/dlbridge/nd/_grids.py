@@ -23,20 +23,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> n
 
     ValueError for fewer than two dimensions or equal axes. Unlike NumPy's the view can be written to.
     """
-    from dlbridge.nd._manipulation import moveaxis
-
-    a = as_array(a)
-    if a.ndim < 2:
-        raise ValueError(f"diagonal(): the array has {a.ndim} dimension(s); a diagonal needs two")
-    planes = moveaxis(a, (axis1, axis2), (-2, -1))  # refuses bad and equal axes
-    rows, columns = planes.shape[-2:]
-    row_stride, column_stride = planes.strides[-2:]
-    k = index(offset)
-    length = max(0, min(rows, columns - k) if k >= 0 else min(rows + k, columns))
-    start = 0 if length == 0 else k * column_stride if k >= 0 else -k * row_stride
-    return _native.as_strided(
-        planes, (*planes.shape[:-2], length), (*planes.strides[:-2], row_stride + column_stride), start
-    )
+    return as_array(a).diagonal(offset, axis1, axis2)
 
 
 def trace(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis, one_device
+from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, is_inexact
-from dlbridge.nd._manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims
+from dlbridge.nd._manipulation import atleast_3d, expand_dims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
-
-
-def _operands(arrays: Sequence[ArrayLike], operation: str) -> list[ndarray]:
-    if isinstance(arrays, ndarray):
-        arrays = tuple(arrays)
-    operands = as_arrays(*arrays)
-    if not operands:
-        raise ValueError(f"{operation}(): no array; give at least one")
-    one_device(operands, operation)
-    return operands
 
 
 def concatenate(
@@ -45,52 +35,7 @@ def concatenate(
     for no array, other extents than along the axis that differ, or arrays on several devices. Source: Array API
     2024.12.
     """
-    operands = _operands(arrays, "concatenate")
-    if axis is None:
-        operands, axis = [a.ravel() for a in operands], 0
-    first = operands[0]
-    if first.ndim == 0:
-        raise ValueError("concatenate(): zero-dimensional arrays have no axis to join along. Use stack()")
-    axis = normalize_axis(axis, first.ndim, "concatenate")
-    for number, a in enumerate(operands):
-        if a.ndim != first.ndim or any(
-            n != m for position, (n, m) in enumerate(zip(a.shape, first.shape, strict=True)) if position != axis
-        ):
-            raise ValueError(
-                f"concatenate(): array {number} has shape {a.shape}, the first {first.shape}; they must be equal but "
-                f"for axis {axis}"
-            )
-    shape = list(first.shape)
-    shape[axis] = sum(a.shape[axis] for a in operands)
-    x = _destination(operands, tuple(shape), out, dtype, casting)
-    before: tuple[Any, ...] = (slice(None),) * axis
-    start = 0
-    for a in operands:
-        stop = start + a.shape[axis]
-        if a.size:
-            _native.copyto(x[(*before, slice(start, stop))], a, "unsafe")
-        start = stop
-    return x
-
-
-def _destination(
-    operands: list[ndarray], shape: tuple[int, ...], out: ndarray | None, dtype: DTypeLike | None, casting: str
-) -> ndarray:
-    from dlbridge.nd._dtypes import can_cast
-
-    if out is not None and dtype is not None:
-        raise TypeError("concatenate(): out and dtype exclude each other: out has a dtype. Give one of them")
-    if out is None:
-        target = _native.result_type(*[a.dtype for a in operands]) if dtype is None else dtype
-        x: ndarray = _native.empty(shape, target, device=operands[0].device)
-    else:
-        x = out
-        if x.shape != shape:
-            raise ValueError(f"concatenate(): out has shape {x.shape}; the result has {shape}")
-    for a in operands:
-        if not can_cast(a.dtype, x.dtype, casting):
-            raise TypeError(f"concatenate(): {a.dtype} cannot be cast to {x.dtype} with casting={casting!r}")
-    return x
+    return _native.concatenate(arrays, axis, out, dtype, casting)
 
 
 concat = concatenate
@@ -106,27 +51,26 @@ def stack(
     casting: str = "same_kind",
 ) -> ndarray:
     """The arrays, which have one shape, along a new axis at that position of the result. Source: Array API 2024.12."""
-    operands = _operands(arrays, "stack")
-    shapes = {a.shape for a in operands}
-    if len(shapes) > 1:
-        raise ValueError(f"stack(): the arrays have shapes {sorted(shapes)}; they must have one")
-    position = normalize_axis(axis, operands[0].ndim + 1, "stack")
-    return concatenate([expand_dims(a, position) for a in operands], position, out, dtype=dtype, casting=casting)
+    return _native.stack(arrays, axis, out, dtype, casting)
 
 
 def _many(tup: Sequence[ArrayLike], view: Any) -> list[ndarray]:
-    return [view(a) for a in _operands(tup, "stack")]
+    return [view(a) for a in as_arrays(*tup)]
+
+
+def _at_least_2d(a: ndarray) -> ndarray:
+    return a if a.ndim >= 2 else a.reshape(1, a.size)
 
 
 def hstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
     """concatenate() along axis 1, or along axis 0 of vectors."""
-    arrays = _many(tup, atleast_1d)
-    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+    arrays = _many(tup, lambda a: a if a.ndim else a.reshape(1))
+    return _native.concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1, None, dtype, casting)
 
 
 def vstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
     """concatenate() along axis 0; vectors are rows."""
-    return concatenate(_many(tup, atleast_2d), 0, dtype=dtype, casting=casting)
+    return _native.concatenate(_many(tup, _at_least_2d), 0, None, dtype, casting)
 
 
 row_stack = vstack
@@ -134,17 +78,17 @@ row_stack = vstack
 
 def dstack(tup: Sequence[ArrayLike]) -> ndarray:
     """concatenate() along axis 2, of arrays that atleast_3d() made fit."""
-    return concatenate(_many(tup, atleast_3d), 2)
+    return _native.concatenate(_many(tup, atleast_3d), 2)
 
 
 def column_stack(tup: Sequence[ArrayLike]) -> ndarray:
     """concatenate() along axis 1; vectors are columns."""
-    return concatenate(_many(tup, lambda a: a if a.ndim >= 2 else a.reshape((a.size, 1))), 1)
+    return _native.concatenate(_many(tup, lambda a: a if a.ndim >= 2 else a.reshape(a.size, 1)), 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> ndarray:
     """concatenate() of two arrays, flattened by default."""
-    return concatenate((arr, values), axis)
+    return _native.concatenate((arr, values), axis)
 
 
 def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:

@@ -6,7 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, as_operands, is_scalar
-from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact, kind_of
+from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def isscalar(element: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
-    return kind_of(as_array(x).dtype) == "c"
+    return as_array(x).dtype.kind == "c"
 
 
 def isrealobj(x: Any) -> bool:
@@ -74,14 +74,24 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+def _imaginary_is_zero(a: ndarray, wanted: bool) -> ndarray:
+    """Where it is, or is not."""
+    if a.dtype.kind == "c":
+        imaginary = a.imag
+        return imaginary == 0 if wanted else imaginary != 0
+    result = _native.empty(a.shape, BY_NAME["bool"], device=a.device)
+    result.fill(wanted)
+    return result
+
+
 def iscomplex(x: ArrayLike) -> ndarray:
     """Where the imaginary part is not zero."""
-    return as_array(x).imag != 0
+    return _imaginary_is_zero(as_array(x), False)
 
 
 def isreal(x: ArrayLike) -> ndarray:
     """Where the imaginary part is zero."""
-    return as_array(x).imag == 0
+    return _imaginary_is_zero(as_array(x), True)
 
 
 def isfortran(a: ndarray) -> bool:

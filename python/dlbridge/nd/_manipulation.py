@@ -108,7 +108,9 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> ndarray:
 def expand_dims(a: ArrayLike, /, axis: int | Sequence[int] = 0) -> ndarray:
     """A view with axes of extent 1 at the positions `axis` of the result. Source: Array API 2024.12."""
     a = as_array(a)
-    n = len(axis) if isinstance(axis, (tuple, list)) else 1
+    if not isinstance(axis, (tuple, list)):
+        return a[(slice(None),) * normalize_axis(axis, a.ndim + 1, "expand_dims") + (None,)]
+    n = len(axis)
     axes = normalize_axes(axis, a.ndim + n, "expand_dims")
     return a[tuple(None if position in axes else slice(None) for position in range(a.ndim + n))]
 
@@ -126,7 +128,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Each array with two dimensions or more (new ones in front), as a view; a tuple for several."""
-    views = tuple(a if a.ndim >= 2 else a.reshape((1, a.size)) for a in map(as_array, arys))
+    views = tuple(a if a.ndim >= 2 else a.reshape(1, a.size) for a in map(as_array, arys))
     return views[0] if len(views) == 1 else views
 
 

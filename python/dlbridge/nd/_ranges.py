@@ -36,6 +36,9 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    plain: ndarray | None = _native.arange(start, stop, step, dtype, device)
+    if plain is not None:
+        return plain
     start, stop, step = (value if isinstance(value, (int, float)) else _number(value) for value in (start, stop, step))
     if step == 0:
         raise ValueError("arange(): step is 0, so that stop is never reached. Give another step")

@@ -319,6 +319,10 @@ core::Casting parse_casting(PyObject* object, const char* operation, core::Casti
 PyObject* element_to_python(const Tensor& t) {
   core::Scalar s;
   throw_if_bad(core::read_element(t, s), "ndarray.item()");
+  return scalar_to_python(s);
+}
+
+PyObject* scalar_to_python(const core::Scalar& s) {
   switch (s.kind) {
     case core::ScalarKind::kBool: return PyBool_FromLong(s.i != 0);
     case core::ScalarKind::kInt:

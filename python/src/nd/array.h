@@ -84,6 +84,7 @@ PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<D
 PyObject* adopt(TensorObject* source);
 // A Python scalar from the element at the array's start (waits for the device).
 PyObject* element_to_python(const Tensor& scalar);
+PyObject* scalar_to_python(const core::Scalar& scalar);
 
 // Calls dlbridge.nd.<module>.<function>: for what is colder than C++ is worth.
 PyObject* call_python(const char* module, const char* function, PyObject* args);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ndarray/core/copy.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
 #include "python/src/nd/call.h"
@@ -98,6 +99,19 @@ PyObject* swapaxes(PyObject* self, const Call& a) {
   });
 }
 
+constexpr char kDiagonal[] = "diagonal($self, /, offset=0, axis1=0, axis2=1)\n--\n\n"
+                             "A view of the diagonals of the planes of two axes, the last axis of the result.";
+PyObject* diagonal(PyObject* self, const Call& a) {
+  const Tensor& t = tensor_of(self);
+  if (t.dl.ndim < 2)
+    throw_issue(a.operation(), ErrorCode::kMalformed,
+                "the array has " + std::to_string(t.dl.ndim) + " dimension(s); a diagonal needs two");
+  const std::int64_t offset = a.integer(0, 0);
+  const int axis1 = a.given(1) == nullptr ? 0 : a.axis(1, t.dl.ndim);
+  const int axis2 = a.given(2) == nullptr ? 1 : a.axis(2, t.dl.ndim);
+  return make_result(a.operation(), [&](Tensor& out) { return core::diagonal(t, offset, axis1, axis2, out); });
+}
+
 constexpr char kView[] = "view($self, /, dtype=None)\n--\n\nThe same memory, as another dtype.";
 PyObject* view(PyObject* self, const Call& a) {
   const std::optional<DType> dtype = a.dtype(0);
@@ -125,6 +139,26 @@ Ref key_of_position(const Tensor& t, PyObject* object) {
     rest /= t.dl.shape[k];
   }
   return owned(make_dims(coordinates, t.dl.ndim, 1));
+}
+
+Ref list_of(const Tensor& t, int axis, const char* at) {
+  if (axis == t.dl.ndim) return owned(scalar_to_python(core::read_scalar(at, core::dtype_of(t))));
+  Ref list = owned(PyList_New(static_cast<Py_ssize_t>(t.dl.shape[axis])));
+  const std::int64_t stride = t.dl.strides[axis] * t.itemsize();
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list.get()); ++k)
+    PyList_SET_ITEM(list.get(), k, list_of(t, axis + 1, at + k * stride).release());
+  return list;
+}
+
+constexpr char kTolist[] = "tolist($self, /)\n--\n\nNested lists of Python scalars; a scalar for a 0-d array.";
+PyObject* tolist(PyObject* self) {
+  const Tensor* t = &tensor_of(self);
+  Tensor host;
+  if (!is_host(t->dl.device)) {
+    throw_if_bad(core::copy_to(*t, {kDLCPU, 0}, host), "tolist()");
+    t = &host;
+  }
+  return list_of(*t, 0, static_cast<const char*>(t->dl.data)).release();
 }
 
 constexpr char kItem[] = "item($self, /, *index)\n--\n\nOne element as a Python scalar; waits for the device.";
@@ -160,9 +194,11 @@ std::vector<PyMethodDef> array_methods() {
           method<kFlatten, flattened<true>>(),
           method<kSqueeze, squeeze>(),
           method<kSwapaxes, swapaxes>(),
+          method<kDiagonal, diagonal>(),
           method<kView, view>(),
           method<kFill, fill>(),
-          method<kItem, item>()};
+          method<kItem, item>(),
+          method<kTolist, tolist>()};
 }
 
 }  // namespace dlbridge::py::nd

@@ -1,4 +1,5 @@
 // Making arrays: empty ones, from Python values, from other frameworks, and on other devices.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -144,6 +145,29 @@ bool holds_array(PyObject* object) {
   return !PyNumber_Check(first) || is_tensor(first) || PyObject_HasAttrString(first, "__dlpack__");
 }
 
+// A sequence with arrays in it. Where it holds nothing else, and they lie where the result is to lie, they are stacked
+// here; Python code does what is left.
+PyObject* from_arrays(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device) {
+  const Ref items = fixed_items(object);
+  checked(items.get());
+  const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+  PyObject* const* first = PySequence_Fast_ITEMS(items.get());
+  const auto lies_there = [&](PyObject* item) {
+    return is_array(item) && same_device(tensor_of(item).dl.device, device.value_or(tensor_of(first[0]).dl.device));
+  };
+  if (std::all_of(first, first + n, lies_there)) {
+    Ref stacked = owned(stack_arrays(first, n));
+    const Tensor& t = tensor_of(stacked.get());
+    if (!dtype || *dtype == core::dtype_of(t)) return stacked.release();
+    return make_result("nd.array()",
+                       [&](Tensor& out) { return core::copy_as(t, *dtype, core::CopyOrder::kKeep, out); });
+  }
+  static PythonFunction stack_sequence("dlbridge.nd._creation", "_stack_sequence");
+  const Ref kind = dtype ? owned(make_dtype(to_dl(*dtype))) : Ref::borrow(Py_None);
+  const Ref place = device ? owned(make_device(*device)) : Ref::borrow(Py_None);
+  return stack_sequence(items.get(), kind.get(), place.get()).release();
+}
+
 PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice device) {
   Nested nested;
   if (!collect(object, 0, nested)) return nullptr;
@@ -194,11 +218,7 @@ DLDevice home_of(DLDevice device) {
 PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
                   std::optional<bool> copy, DLDevice (*home)(DLDevice)) {
   if (PyFloat_CheckExact(object) || PyLong_Check(object) || PyComplex_CheckExact(object) || is_sequence(object)) {
-    if (is_sequence(object) && holds_array(object))
-      return call_python(
-          "dlbridge.nd._creation", "_stack_sequence",
-          Py_BuildValue("(ONN)", object, dtype ? make_dtype(to_dl(*dtype)) : Ref::borrow(Py_None).release(),
-                        device ? make_device(*device) : Ref::borrow(Py_None).release()));
+    if (is_sequence(object) && holds_array(object)) return from_arrays(object, dtype, device);
     if (copy == std::optional(false))
       throw_issue("nd.asarray()", ErrorCode::kCopyRefused,
                   "Python values have no memory to share, and copy=False forbids a copy");
@@ -290,51 +310,13 @@ PyObject* to_numpy(PyObject*, PyObject* object) {
 constexpr char kDefaultDevice[] = "default_device($module)\n--\n\nWhere new arrays are made.";
 PyObject* get_default_device(PyObject*) { return make_device(default_device()); }
 
-// --- fills -----------------------------------------------------------------------------------------------------------
-
-constexpr char kRangeFill[] =
-    "range_fill($module, out, start, step, stop=None)\n--\n\n"
-    "Fills a dense array with start + i * step; the last element is stop where that is given.";
-PyObject* range_fill(PyObject*, const Call& a) {
-  const Tensor& out = a.array(0);
-  const core::Input start = a.operand(1), step = a.operand(2);
-  const core::Input stop = a[3] != nullptr ? a.operand(3) : core::Input();
-  throw_if_bad(core::fill_range(out, start.scalar, step.scalar, a[3] != nullptr ? &stop.scalar : nullptr),
-               a.operation());
-  Py_RETURN_NONE;
-}
-
-constexpr char kRandomFill[] =
-    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0)\n--\n\n"
-    "Fills a dense array with Philox numbers; returns the counters used.";
-PyObject* random_fill(PyObject*, const Call& v) {
-  constexpr const char* kNames[] = {"uniform", "normal", "integer", "exponential"};
-  const Tensor& out = v.array(0);
-  core::RandomArgs random{};
-  int kind = 0;
-  while (kind < 4 && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
-  if (kind == 4) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
-  random.distribution = static_cast<core::Distribution>(kind);
-  random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
-  random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
-  random.a = v.number(4, 0.0);
-  random.b = v.number(5, 1.0);
-  random.int_low = v[6] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[6]));
-  random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
-  checked(PyErr_Occurred() == nullptr);
-  std::uint64_t used = 0;
-  throw_if_bad(core::fill_random(out, random, used), v.operation());
-  return PyLong_FromUnsignedLongLong(used);
-}
-
 }  // namespace
 
 void init_creation(PyObject* module) {
   add_functions(module, {method<kEmpty, empty>(), method<kArray, array<true>, kArrayName>(),
                          method<kAsarray, array<false>, kAsarrayName>(),
                          method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),
-                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>(),
-                         method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>()});
+                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
 }
 
 }  // namespace dlbridge::py::nd

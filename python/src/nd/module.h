@@ -17,6 +17,7 @@ std::vector<PyMethodDef> array_methods();                                   // a
 std::vector<PyMethodDef> reduction_methods();                               // reductions.cpp
 PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // creation.cpp
 PyObject* make_data_attribute(PyObject* array);                             // creation.cpp
+PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count);          // views.cpp; along a new first axis
 
 // Registration, one a file. They throw with a Python error set.
 void init_array_types(PyObject* module);
@@ -27,5 +28,6 @@ void init_indexing(PyObject* module);
 void init_views(PyObject* module);
 void init_promotion(PyObject* module);
 void init_creation(PyObject* module);
+void init_fills(PyObject* module);
 
 }  // namespace dlbridge::py::nd

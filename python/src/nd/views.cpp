@@ -1,8 +1,12 @@
 // Views and copies between arrays, and whether two share memory.
 #include "ndarray/core/views.h"
 
+#include <vector>
+
 #include "ndarray/core/copy.h"
+#include "ndarray/core/join.h"
 #include "ndarray/core/overlap.h"
+#include "protocols/common/array_arguments.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -20,6 +24,26 @@ PyObject* as_strided(PyObject*, const Call& a) {
   const Py_ssize_t offset = a[3] == nullptr ? 0 : checked_number(PyNumber_AsSsize_t(a[3], PyExc_OverflowError));
   return make_result(a.operation(), [&](Tensor& out) {
     return core::strided_view(x, offset, dtype.value_or(core::dtype_of(x)), shape.get(), strides.get(), out);
+  });
+}
+
+constexpr char kRealPart[] = "real_part($module, x, /)\n--\n\nA view of a complex array's; any other array itself.";
+PyObject* real_part(PyObject*, PyObject* object) {
+  const Tensor& x = need_array(object, "ndarray.real");
+  if (!core::is_complex(core::dtype_of(x))) return Ref::borrow(object).release();
+  return make_result("ndarray.real", [&](Tensor& out) { return core::part_view(x, false, out); });
+}
+
+constexpr char kImaginaryPart[] = "imaginary_part($module, x, /)\n--\n\nA view; of an array that is not complex "
+                                  "zeros, dense and read-only: not every consumer takes strides of 0.";
+PyObject* imaginary_part(PyObject*, PyObject* object) {
+  const Tensor& x = need_array(object, "ndarray.imag");
+  return make_result("ndarray.imag", [&](Tensor& out) -> Status {
+    if (core::is_complex(core::dtype_of(x))) return core::part_view(x, true, out);
+    DLBRIDGE_TRY(core::make_array(out, core::dtype_of(x), core::shape_of(x), x.dl.device));
+    DLBRIDGE_TRY(core::assign(out, {nullptr, core::Scalar::of_int(0)}, "ndarray.imag"));
+    out.flags |= kFlagReadOnly;
+    return {};
   });
 }
 
@@ -42,6 +66,55 @@ PyObject* copyto(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
+// The arrays of a sequence; what is none becomes one beside the others. They are flattened where `flat` says so.
+struct Parts {
+  Ref sequence;
+  std::vector<Tensor> flattened;
+  std::vector<const Tensor*> tensors;
+
+  Parts(PyObject* object, bool flat, const char* operation) {
+    sequence = Ref(PyTuple_Check(object) || PyList_Check(object) ? fixed_items(object) : Ref(PySequence_Tuple(object)));
+    checked(sequence.get());
+    bool complete = true;
+    for (Py_ssize_t k = 0; k < size(); ++k) complete = complete && is_array(item(k));
+    if (!complete) {
+      const Ref list = owned(call_python("dlbridge.nd._arguments", "as_arrays", sequence.release()));
+      sequence = owned(PySequence_Tuple(list.get()));
+    }
+    if (size() == 0) throw_issue(operation, ErrorCode::kMalformed, "no array; give at least one");
+    flattened.resize(flat ? static_cast<std::size_t>(size()) : 0);
+    for (Py_ssize_t k = 0; k < size(); ++k) tensors.push_back(&need_array(item(k), operation));
+    for (std::size_t k = 0; k < flattened.size(); ++k) {
+      throw_if_bad(core::flatten(*tensors[k], core::CopyOrder::kC, false, flattened[k]), operation);
+      tensors[k] = &flattened[k];
+    }
+  }
+  Py_ssize_t size() const { return PyTuple_GET_SIZE(sequence.get()); }
+  PyObject* item(Py_ssize_t k) const { return PyTuple_GET_ITEM(sequence.get(), k); }
+};
+
+constexpr char kConcatenate[] =
+    "concatenate($module, arrays, axis=0, out=None, dtype=None, casting='same_kind')\n--\n\n"
+    "The arrays one after the other along an axis; None: flattened.";
+constexpr char kStack[] = "stack($module, arrays, axis=0, out=None, dtype=None, casting='same_kind')\n--\n\n"
+                          "The arrays along a new axis.";
+template <auto kJoin, int kNewAxes>
+PyObject* join(PyObject*, const Call& a) {
+  const bool flat = kNewAxes == 0 && a.given(1) == Py_None;
+  const Parts parts(a.given(0), flat, a.operation());
+  const int ndim = parts.tensors[0]->dl.ndim + kNewAxes;
+  if (ndim == 0)
+    throw_issue(a.operation(), ErrorCode::kMalformed,
+                "zero-dimensional arrays have no axis to join along. Use stack()");
+  const int axis = flat || a.given(1) == nullptr ? 0 : a.axis(1, ndim);
+  const core::JoinOptions options{a.optional_array(2), a.dtype(3), a.casting(4, core::Casting::kSameKind)};
+  const auto run = [&](Tensor& out) { return kJoin(parts.tensors, axis, options, out); };
+  if (options.out == nullptr) return make_result(a.operation(), run);
+  Tensor unused;
+  throw_if_bad(run(unused), a.operation());
+  return Ref::borrow(a[2]).release();
+}
+
 constexpr char kSharesMemory[] =
     "shares_memory($module, a, b, max_work=0)\n--\n\n"
     "Whether two arrays have a byte in common; None where max_work trials cannot tell. 0: whether the ranges of their "
@@ -62,9 +135,17 @@ PyObject* shares_memory(PyObject*, const Call& a) {
 
 }  // namespace
 
+PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
+  std::vector<const Tensor*> parts;
+  for (Py_ssize_t k = 0; k < count; ++k) parts.push_back(&tensor_of(arrays[k]));
+  return make_result("stack()", [&](Tensor& out) { return core::stack(parts, 0, {}, out); });
+}
+
 void init_views(PyObject* module) {
   add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
-                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>()});
+                         method<kRealPart, real_part>(), method<kImaginaryPart, imaginary_part>(),
+                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
+                         method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -1,0 +1,106 @@
+#include "ndarray/core/join.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ndarray/core/copy.h"
+#include "ndarray/core/views.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+using Parts = std::span<const Tensor* const>;
+
+Status check_devices(Parts parts) {
+  for (const Tensor* part : parts)
+    if (!same_device(part->dl.device, parts[0]->dl.device))
+      return malformed("arrays on " + device_name(parts[0]->dl.device) + " and " + device_name(part->dl.device) +
+                       " cannot be combined. Move them to one device: x.to_device(device)");
+  return {};
+}
+
+// The array that is written to: a new one of that shape in `made`, or the one that was given for it.
+Status find_target(Parts parts, Dims shape, const JoinOptions& options, Tensor& made, const Tensor*& target) {
+  if (options.out != nullptr && options.dtype)
+    return {ErrorCode::kWrongType, "out and dtype exclude each other: out has a dtype. Give one of them"};
+  target = options.out != nullptr ? options.out : &made;
+  if (options.out == nullptr) {
+    std::vector<Input> inputs(parts.size());
+    for (std::size_t k = 0; k < parts.size(); ++k) inputs[k].array = parts[k];
+    DLBRIDGE_TRY(make_array(made, options.dtype.value_or(result_type(inputs)), shape, parts[0]->dl.device));
+  } else if (!std::ranges::equal(shape_of(*options.out), shape)) {
+    return malformed("out has shape " + shape_text(shape_of(*options.out)) + "; the result has " + shape_text(shape));
+  }
+  for (const Tensor* part : parts)
+    if (!can_cast(dtype_of(*part), dtype_of(*target), options.casting))
+      return {ErrorCode::kWrongType, std::string(part->dtype().name) + " cannot be cast to " +
+                                         std::string(target->dtype().name) + " with casting='" +
+                                         std::string(name_of(options.casting)) + "'"};
+  return {};
+}
+
+// The part of the target from position `start` of the axis on that has the shape of `part`, which has the axis or not.
+Status place_of(const Tensor& target, const Tensor& part, int axis, std::int64_t start, Tensor& view) {
+  std::int64_t strides[kMaxDims];
+  int n = 0;
+  for (int k = 0; k < target.dl.ndim; ++k)
+    if (k != axis || part.dl.ndim == target.dl.ndim) strides[n++] = target.dl.strides[k];
+  return make_view(target, shape_of(part), {strides, static_cast<std::size_t>(n)}, start * target.dl.strides[axis],
+                   view);
+}
+
+Status join(Parts parts, int axis, Dims shape, const JoinOptions& options, Tensor& result) {
+  Tensor made;
+  const Tensor* target = nullptr;
+  DLBRIDGE_TRY(find_target(parts, shape, options, made, target));
+  std::int64_t start = 0;
+  for (const Tensor* part : parts) {
+    if (part->size != 0) {
+      Tensor view;
+      DLBRIDGE_TRY(place_of(*target, *part, axis, start, view));
+      DLBRIDGE_TRY(copy_into(view, {part, {}}, Casting::kUnsafe));
+    }
+    start += part->dl.ndim == target->dl.ndim ? part->dl.shape[axis] : 1;
+  }
+  if (options.out == nullptr) result = std::move(made);
+  return {};
+}
+
+}  // namespace
+
+Status concatenate(Parts parts, int axis, const JoinOptions& options, Tensor& result) {
+  DLBRIDGE_TRY(check_devices(parts));
+  const Tensor& first = *parts[0];
+  std::int64_t shape[kMaxDims];
+  std::copy_n(first.dl.shape, first.dl.ndim, shape);
+  for (std::size_t k = 1; k < parts.size(); ++k) {
+    const Tensor& part = *parts[k];
+    bool fits = part.dl.ndim == first.dl.ndim;
+    for (int d = 0; fits && d < first.dl.ndim; ++d) fits = d == axis || part.dl.shape[d] == first.dl.shape[d];
+    if (!fits)
+      return malformed("array " + std::to_string(k) + " has shape " + shape_text(shape_of(part)) + ", the first " +
+                       shape_text(shape_of(first)) + "; they must be equal but for axis " + std::to_string(axis));
+    if (__builtin_add_overflow(shape[axis], part.dl.shape[axis], &shape[axis]))
+      return overflow("the extents of axis " + std::to_string(axis) + " add up to more than 63 bits");
+  }
+  return join(parts, axis, {shape, static_cast<std::size_t>(first.dl.ndim)}, options, result);
+}
+
+Status stack(Parts parts, int axis, const JoinOptions& options, Tensor& result) {
+  DLBRIDGE_TRY(check_devices(parts));
+  const Tensor& first = *parts[0];
+  for (const Tensor* part : parts)
+    if (!std::ranges::equal(shape_of(*part), shape_of(first)))
+      return malformed("the arrays have shapes " + shape_text(shape_of(first)) + " and " + shape_text(shape_of(*part)) +
+                       "; they must have one");
+  if (first.dl.ndim == kMaxDims) return malformed("the result would have more than 64 dimensions");
+  std::int64_t shape[kMaxDims];
+  std::copy_n(first.dl.shape, axis, shape);
+  shape[axis] = static_cast<std::int64_t>(parts.size());
+  std::copy(first.dl.shape + axis, first.dl.shape + first.dl.ndim, shape + axis + 1);
+  return join(parts, axis, {shape, static_cast<std::size_t>(first.dl.ndim) + 1}, options, result);
+}
+
+}  // namespace dlbridge::nd

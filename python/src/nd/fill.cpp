@@ -1,0 +1,111 @@
+// Arrays filled by a rule: ranges and random numbers.
+#include "ndarray/core/fill.h"
+
+#include <cmath>
+
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+constexpr char kRangeFill[] =
+    "range_fill($module, out, start, step, stop=None)\n--\n\n"
+    "Fills a dense array with start + i * step; the last element is stop where that is given.";
+PyObject* range_fill(PyObject*, const Call& a) {
+  const Tensor& out = a.array(0);
+  const core::Input start = a.operand(1), step = a.operand(2);
+  const core::Input stop = a[3] != nullptr ? a.operand(3) : core::Input();
+  throw_if_bad(core::fill_range(out, start.scalar, step.scalar, a[3] != nullptr ? &stop.scalar : nullptr),
+               a.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kRandomFill[] =
+    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0)\n--\n\n"
+    "Fills a dense array with Philox numbers; returns the counters used.";
+PyObject* random_fill(PyObject*, const Call& v) {
+  constexpr const char* kNames[] = {"uniform", "normal", "integer", "exponential"};
+  const Tensor& out = v.array(0);
+  core::RandomArgs random{};
+  int kind = 0;
+  while (kind < 4 && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
+  if (kind == 4) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
+  random.distribution = static_cast<core::Distribution>(kind);
+  random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
+  random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
+  random.a = v.number(4, 0.0);
+  random.b = v.number(5, 1.0);
+  random.int_low = v[6] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[6]));
+  random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
+  checked(PyErr_Occurred() == nullptr);
+  std::uint64_t used = 0;
+  throw_if_bad(core::fill_random(out, random, used), v.operation());
+  return PyLong_FromUnsignedLongLong(used);
+}
+
+// --- arange ----------------------------------------------------------------------------------------------------------
+
+// A Python int or float, so small that doubles hold all that is computed with it exactly.
+struct RangeNumber {
+  bool integral = false;
+  std::int64_t i = 0;
+  double value = 0;
+};
+
+bool parse_range_number(PyObject* object, RangeNumber& out) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 51;
+  out.integral = PyLong_CheckExact(object) != 0;
+  if (!out.integral && !PyFloat_CheckExact(object)) return false;
+  int past = 0;
+  if (out.integral) out.i = checked_number(PyLong_AsLongLongAndOverflow(object, &past));
+  out.value = out.integral ? static_cast<double>(out.i) : PyFloat_AS_DOUBLE(object);
+  return past == 0 && out.i >= -kMost && out.i <= kMost;
+}
+
+// The number of values; -1: there is none that is plain to say.
+std::int64_t range_length(const RangeNumber& start, const RangeNumber& stop, const RangeNumber& step, bool exact) {
+  if (step.value == 0) return -1;
+  if (exact) {
+    const std::int64_t way = step.i > 0 ? stop.i - start.i : start.i - stop.i;
+    return way > 0 ? (way - 1) / std::abs(step.i) + 1 : 0;
+  }
+  const double quotient = (stop.value - start.value) / step.value;
+  if (!(std::abs(quotient) < 0x1p53)) return -1;  // NaN, too
+  return quotient > 0 ? static_cast<std::int64_t>(std::ceil(quotient)) : 0;
+}
+
+constexpr char kArange[] = "arange($module, start, stop, step, dtype=None, device=None)\n--\n\n"
+                           "A range of plain numbers; None for those that dlbridge/nd/_ranges.py is to look at.";
+PyObject* arange(PyObject*, const Call& a) {
+  RangeNumber start, stop, step;
+  if (!parse_range_number(a.given(0), start) || !parse_range_number(a.given(1), stop) ||
+      !parse_range_number(a.given(2), step))
+    Py_RETURN_NONE;
+  const bool integral = start.integral && stop.integral && step.integral;
+  const DType dtype = a.dtype(3).value_or(integral ? core::kDefaultInt : core::kDefaultFloat);
+  const bool exact = core::is_integer(dtype);
+  const std::int64_t n = (exact ? integral : core::is_float(dtype)) ? range_length(start, stop, step, exact) : -1;
+  if (n < 0 || (exact && n > 0 && !core::fits(core::Scalar::of_int(start.i), dtype)) ||
+      (exact && n > 1 && !core::fits(core::Scalar::of_int(start.i + step.i), dtype)))
+    Py_RETURN_NONE;
+  const std::optional<DLDevice> given = a.device(4);
+  const DLDevice device = given ? *given : default_device();
+  const auto number = [&](const RangeNumber& x) {
+    return exact ? core::Scalar::of_int(x.i) : core::Scalar::of_float(x.value);
+  };
+  return make_result(a.operation(), [&](Tensor& out) -> Status {
+    DLBRIDGE_TRY(core::make_array(out, dtype, {&n, 1}, device));
+    return core::fill_range(out, number(start), n > 1 ? number(step) : core::Scalar::of_int(0), nullptr);
+  });
+}
+
+}  // namespace
+
+void init_fills(PyObject* module) {
+  add_functions(module,
+                {method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>(), method<kArange, arange>()});
+}
+
+}  // namespace dlbridge::py::nd
