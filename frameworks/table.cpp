@@ -50,7 +50,9 @@ bool has_protocol(PyTypeObject* type) noexcept {
 
 // A column of Arrow data is an array, whole tables and readers of streams are not: those have columns, these no length.
 bool is_arrow_column(PyTypeObject* type) noexcept {
-  if (!type_has(type, py::names.arrow_c_array) && !type_has(type, py::names.arrow_c_stream)) return false;
+  PyObject* const ways[] = {py::names.arrow_c_array, py::names.arrow_c_stream, py::names.arrow_c_device_array,
+                            py::names.arrow_c_device_stream};
+  if (std::ranges::none_of(ways, [type](PyObject* way) { return type_has(type, way); })) return false;
   const auto has = [type](const char* name) {
     const py::Ref text(PyUnicode_InternFromString(name));
     if (text) return type_has(type, text.get());

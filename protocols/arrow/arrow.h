@@ -21,7 +21,8 @@ inline constexpr ReadOptions options_of(Nulls nulls, Copies copies) {
           "Pass copy=True, or join the chunks first (rechunk(), combine_chunks())"};
 }
 
-// One column: from __arrow_c_device_array__, __arrow_c_stream__ or __arrow_c_array__, the first of them that there is.
+// One column: from __arrow_c_device_array__, __arrow_c_device_stream__, __arrow_c_stream__ or __arrow_c_array__, the
+// first of them that there is.
 // The tensor's flags say kFlagCopied where its memory is a copy made here. `mask` is filled for Nulls::kMask.
 py::Read read(PyObject* object, const ReadOptions& options, py::ReadCall& call, py::TensorObject* self, Tensor* mask);
 

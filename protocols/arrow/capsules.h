@@ -19,6 +19,8 @@ template <>
 inline constexpr const char* kCapsuleName<ArrowDeviceArray> = "arrow_device_array";
 template <>
 inline constexpr const char* kCapsuleName<ArrowArrayStream> = "arrow_array_stream";
+template <>
+inline constexpr const char* kCapsuleName<ArrowDeviceArrayStream> = "arrow_device_array_stream";
 
 // Moves the struct out; from then on the capsule's destructor finds it released. False with the call refused.
 template <class Struct>

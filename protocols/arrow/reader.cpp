@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "dlbridge/cuda_order.h"
 #include "protocols/arrow/arrow.h"
 #include "protocols/arrow/source.h"
 
@@ -97,6 +98,9 @@ Status decode_table(Source& source, const ReadOptions& options, std::vector<Name
   DLBRIDGE_TRY(check_table(schema));
   DLBRIDGE_TRY(source.load());
   for (const auto& batch : source.arrays) DLBRIDGE_TRY(check_batch(batch.value, schema.n_children));
+  // The event is the batch's, which is released while its columns live on.
+  if (source.ready.kind == Ordering::Kind::kAtEvent)
+    DLBRIDGE_TRY(cuda::move_to_relay(source.ready, source.device.device_id));
   out.resize(static_cast<std::size_t>(schema.n_children));
   for (std::int64_t i = 0; i < schema.n_children; ++i) {
     NamedColumn& column = out[static_cast<std::size_t>(i)];

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "dlbridge/cuda_order.h"
@@ -15,15 +16,24 @@ namespace {
 constexpr char kStreamMethod[] = "__arrow_c_stream__";
 
 // A negative or a positive errno, with the producer's own words where it has any.
-Status stream_failed(Owned<ArrowArrayStream>& stream, const char* function, int code) {
+template <class Stream>
+Status stream_failed(Owned<Stream>& stream, const char* function, int code) {
   const char* said = stream.value.get_last_error != nullptr ? stream.value.get_last_error(&stream.value) : nullptr;
   return refused(std::string("the Arrow stream's ") + function + " failed with " + std::to_string(code) + " (" +
                  std::strerror(code) + "): " + (said != nullptr ? said : "the producer gives no reason"));
 }
 
-Status check_stream(const ArrowArrayStream& stream) {
-  if (stream.get_schema != nullptr && stream.get_next != nullptr) return {};
-  return malformed("the Arrow stream has no get_schema or no get_next. This must be fixed in the producer");
+template <class Stream>
+Status check_stream(const Stream& stream, DLDevice& device) {
+  if (stream.get_schema == nullptr || stream.get_next == nullptr)
+    return malformed("the Arrow stream has no get_schema or no get_next. This must be fixed in the producer");
+  if constexpr (requires { stream.device_type; }) return device_of(stream.device_type, 0, device);
+  return {};
+}
+
+[[gnu::cold]] Status wrong_device(DLDevice array, ArrowDeviceType stream) {
+  return malformed("the Arrow stream says device_type " + std::to_string(stream) + ", and an array in it is on " +
+                   device_name(array) + ". This must be fixed in the producer");
 }
 
 }  // namespace
@@ -32,19 +42,19 @@ Read Source::open(PyObject* object, py::ReadCall& call) {
   const struct {
     PyObject* name;
     const char* method;
-  } ways[] = {{py::names.arrow_c_device_array, "__arrow_c_device_array__"},
-              {py::names.arrow_c_stream, kStreamMethod},
-              {py::names.arrow_c_array, "__arrow_c_array__"}};
+    bool (Source::*open)(PyObject*, const char*, py::ReadCall&);
+  } ways[] = {
+      {py::names.arrow_c_device_array, "__arrow_c_device_array__", &Source::open_pair<ArrowDeviceArray>},
+      {py::names.arrow_c_device_stream, "__arrow_c_device_stream__", &Source::start<&Source::device_stream_>},
+      {py::names.arrow_c_stream, kStreamMethod, &Source::start<&Source::stream_>},
+      {py::names.arrow_c_array, "__arrow_c_array__", &Source::open_pair<ArrowArray>},
+  };
   for (const auto& way : ways) {
     const py::Ref method = py::optional_attribute(object, way.name);
     if (!method && PyErr_Occurred() != nullptr) return Read::kFailed;
     if (!method) continue;
     const py::Ref given(py::outlive_thread_exit([&] { return PyObject_CallNoArgs(method.get()); }));
-    if (!given) return Read::kFailed;
-    const bool opened = way.name == py::names.arrow_c_stream
-                            ? start(given.get(), call)
-                            : open_pair(given.get(), way.method, way.name == py::names.arrow_c_device_array, call);
-    return opened ? Read::kDone : Read::kFailed;
+    return given && (this->*way.open)(given.get(), way.method, call) ? Read::kDone : Read::kFailed;
   }
   return Read::kAbsent;
 }
@@ -52,45 +62,73 @@ Read Source::open(PyObject* object, py::ReadCall& call) {
 Read Source::open_stream(PyObject* object, py::ReadCall& call) {
   const py::Ref given(
       py::outlive_thread_exit([&] { return PyObject_CallMethodNoArgs(object, py::names.arrow_c_stream); }));
-  return given && start(given.get(), call) ? Read::kDone : Read::kFailed;
+  return given && start<&Source::stream_>(given.get(), kStreamMethod, call) ? Read::kDone : Read::kFailed;
 }
 
-bool Source::open_pair(PyObject* pair, const char* method, bool on_device, py::ReadCall& call) {
+// --- arrays ---------------------------------------------------------------------------------------------------------
+
+Status Source::add(ArrowArray& array) {
+  arrays.emplace_back(array);
+  return {};
+}
+
+Status Source::add(ArrowDeviceArray& given) {
+  DLDevice where;
+  DLBRIDGE_TRY(device_of(given, where));
+  if (device_stream_.there() && given.device_type != device_stream_.value.device_type)
+    return wrong_device(where, device_stream_.value.device_type);
+  const bool rows = given.array.length != 0;
+  if (rows || arrays.empty()) {
+    if (has_rows_ && !same_device(where, device))
+      return refused("the arrays of the Arrow stream are on " + device_name(device) + " and on " + device_name(where) +
+                     ", and a tensor is on one device. Bring them to one first");
+    device = where;
+    ready = ordering_of(given);
+    has_rows_ |= rows;
+  }
+  return add(given.array);
+}
+
+// Whoever reads host memory asks for no event. Called without the GIL.
+Status Source::wait_on_host() {
+  if (!is_host(device) || ready.is_ready()) return {};
+  return cuda::synchronize(std::exchange(ready, Ordering::ready()), 0);
+}
+
+template <class Array>
+bool Source::open_pair(PyObject* pair, const char* method, py::ReadCall& call) {
   if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
     call.refuse(ErrorCode::kWrongType, std::string(method) + "() gave " + py::type_name(pair) +
                                            ", not a pair of capsules. This must be fixed in the producer");
     return false;
   }
-  PyObject* const array = PyTuple_GET_ITEM(pair, 1);
   if (!take_capsule(PyTuple_GET_ITEM(pair, 0), method, call, schema)) return false;
-  arrays.emplace_back();
-  if (!on_device) return take_capsule(array, method, call, arrays.front());
-  Owned<ArrowDeviceArray> placed;
-  if (!take_capsule(array, method, call, placed)) return false;
-  Status status = device_of(placed.value, device);
-  if (status.ok()) ready = ordering_of(placed.value);
-  if (status.ok() && is_host(device) && !ready.is_ready()) {  // whoever reads host memory asks for no event
+  Owned<Array> array;
+  if (!take_capsule(PyTuple_GET_ITEM(pair, 1), method, call, array)) return false;
+  Status status = add(array.value);
+  if (status.ok() && !ready.is_ready()) {
     const py::GilRelease released;
-    status = cuda::synchronize(std::exchange(ready, Ordering::ready()), 0);
+    status = wait_on_host();
   }
-  if (status.ok()) {
-    arrays.front() = Owned<ArrowArray>(placed.value.array);
-    return true;
-  }
+  if (status.ok()) return true;
   call.refuse(std::move(status));
   return false;
 }
 
-bool Source::start(PyObject* capsule, py::ReadCall& call) {
-  if (!take_capsule(capsule, kStreamMethod, call, stream_)) return false;
-  Status status = check_stream(stream_.value);
+// --- streams --------------------------------------------------------------------------------------------------------
+
+template <auto kStream>
+bool Source::start(PyObject* capsule, const char* method, py::ReadCall& call) {
+  auto& stream = this->*kStream;
+  if (!take_capsule(capsule, method, call, stream)) return false;
+  Status status = check_stream(stream.value, device);
   if (status.ok()) {
     // A producer may run queries on threads of its own, which want the GIL for Python functions in them.
     const py::GilRelease released;
-    const int code = stream_.value.get_schema(&stream_.value, &schema.value);
+    const int code = stream.value.get_schema(&stream.value, &schema.value);
     if (code != 0) {
       schema.value.release = nullptr;  // it is not to be looked at
-      status = stream_failed(stream_, "get_schema()", code);
+      status = stream_failed(stream, "get_schema()", code);
     }
   }
   if (status.ok()) return true;
@@ -98,21 +136,29 @@ bool Source::start(PyObject* capsule, py::ReadCall& call) {
   return false;
 }
 
-Status Source::load() {
-  if (!stream_.there()) return {};
-  const py::GilRelease released;
+template <class Stream>
+Status Source::run(Owned<Stream>& stream) {
+  if (!stream.there()) return {};
   for (;;) {
-    Owned<ArrowArray> next;
-    const int code = stream_.value.get_next(&stream_.value, &next.value);
+    Owned<std::conditional_t<std::is_same_v<Stream, ArrowArrayStream>, ArrowArray, ArrowDeviceArray>> next;
+    const int code = stream.value.get_next(&stream.value, &next.value);
     if (code != 0) {
-      next.value.release = nullptr;
-      return stream_failed(stream_, "get_next()", code);
+      base_of(next.value).release = nullptr;
+      return stream_failed(stream, "get_next()", code);
     }
     if (!next.there()) break;  // the specification: the end
-    arrays.push_back(std::move(next));
+    DLBRIDGE_TRY(add(next.value));
+    DLBRIDGE_TRY(wait_on_host());
   }
-  stream_.reset();
+  stream.reset();
   return {};
+}
+
+Status Source::load() {
+  if (!stream_.there() && !device_stream_.there()) return {};
+  const py::GilRelease released;
+  DLBRIDGE_TRY(run(stream_));
+  return run(device_stream_);
 }
 
 }  // namespace dlbridge::arrow_c

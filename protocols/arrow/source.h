@@ -13,8 +13,8 @@ class Source {
  public:
   Owned<ArrowSchema> schema;
   std::vector<Owned<ArrowArray>> arrays;  // after load()
-  DLDevice device{kDLCPU, 0};
-  Ordering ready;
+  DLDevice device{kDLCPU, 0};             // of all that have rows
+  Ordering ready;                         // of the last that has rows; its event is that array's
 
   // kDone: the schema is there.
   py::Read open(PyObject* object, py::ReadCall& call);
@@ -22,10 +22,19 @@ class Source {
   Status load();
 
  private:
-  bool open_pair(PyObject* pair, const char* method, bool on_device, py::ReadCall& call);
-  bool start(PyObject* capsule, py::ReadCall& call);
+  template <class Array>
+  bool open_pair(PyObject* pair, const char* method, py::ReadCall& call);
+  template <auto kStream>
+  bool start(PyObject* capsule, const char* method, py::ReadCall& call);
+  template <class Stream>
+  Status run(Owned<Stream>& stream);
+  Status add(ArrowArray& array);
+  Status add(ArrowDeviceArray& array);
+  Status wait_on_host();
 
   Owned<ArrowArrayStream> stream_;
+  Owned<ArrowDeviceArrayStream> device_stream_;
+  bool has_rows_ = false;
 };
 
 }  // namespace dlbridge::arrow_c

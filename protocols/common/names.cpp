@@ -21,6 +21,7 @@ bool init_names() {
       {&names.arrow_c_array, "__arrow_c_array__"},
       {&names.arrow_c_stream, "__arrow_c_stream__"},
       {&names.arrow_c_device_array, "__arrow_c_device_array__"},
+      {&names.arrow_c_device_stream, "__arrow_c_device_stream__"},
       {&names.cuda_stream, "__cuda_stream__"},
       {&names.shape, "shape"},
       {&names.typestr, "typestr"},

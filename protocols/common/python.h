@@ -70,6 +70,7 @@ struct Names {
   PyObject* arrow_c_array;          // "__arrow_c_array__"
   PyObject* arrow_c_stream;         // "__arrow_c_stream__"
   PyObject* arrow_c_device_array;   // "__arrow_c_device_array__"
+  PyObject* arrow_c_device_stream;  // "__arrow_c_device_stream__"
   PyObject* cuda_stream;            // "__cuda_stream__"
   PyObject *shape, *typestr, *data, *strides, *version, *stream, *mask, *descr, *offset;
   PyObject *max_version, *dl_device, *copy, *protocol, *device, *to, *nulls;

@@ -14,7 +14,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "array_interface": ("__array_interface__",),
     "cuda_array_interface": ("__cuda_array_interface__",),
     "buffer": ("__buffer__",),
-    "arrow": ("__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_array__"),
+    "arrow": ("__arrow_c_device_array__", "__arrow_c_device_stream__", "__arrow_c_stream__", "__arrow_c_array__"),
 }
 EXCHANGE_API = "__dlpack_c_exchange_api__"
 

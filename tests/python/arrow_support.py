@@ -6,13 +6,16 @@ from dlbridge.tests.conformance._arrow_abi import (
     RELEASE,
     Array,
     DeviceArray,
+    DeviceStream,
     Schema,
     Stream,
+    base_of,
     capsule,
     pack_metadata,
+    release,
     struct_of,
 )
-from dlbridge.tests.conformance._arrow_adversary import Chunks, Column, Maker, OnDevice
+from dlbridge.tests.conformance._arrow_adversary import Chunks, Column, DeviceChunks, Maker, OnDevice
 
 __all__ = [
     "RELEASE",
@@ -20,13 +23,17 @@ __all__ = [
     "Chunks",
     "Column",
     "DeviceArray",
+    "DeviceChunks",
+    "DeviceStream",
     "Maker",
     "OnDevice",
     "Schema",
     "Stream",
+    "base_of",
     "capsule",
     "fixed_shape",
     "metadata",
+    "release",
     "struct_of",
 ]
 

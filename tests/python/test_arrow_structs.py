@@ -1,7 +1,6 @@
 """Arrow's structs, sound and damaged: what is read, what is refused and why, and that each is released once."""
 
 import ctypes
-import gc
 import struct
 
 import numpy as np
@@ -11,33 +10,17 @@ from arrow_support import (
     Array,
     Chunks,
     Column,
-    Maker,
     OnDevice,
     Schema,
-    Stream,
     capsule,
     fixed_shape,
     metadata,
+    release,
 )
 from dlbridge import asdlpack, columns
 from dlbridge._core import arrow_type
 
 HUGE = 2**62
-
-
-@pytest.fixture
-def maker():
-    """Everything that it made is released once, and nothing twice, at the end of the test."""
-    made = Maker()
-    yield made
-    gc.collect()
-    assert len(made.released) == made.made
-    assert not any(s.release for s in made.kept if isinstance(s, (Array, Schema, Stream)))
-
-
-def release(struct):
-    if struct.release:
-        struct.release(ctypes.addressof(struct))
 
 
 def lists(maker, size=2, format=None, **child):

@@ -62,6 +62,17 @@ struct ArrowArrayStream {
   void* private_data;
 };
 #endif
+#ifndef ARROW_C_DEVICE_STREAM_INTERFACE
+#define ARROW_C_DEVICE_STREAM_INTERFACE
+struct ArrowDeviceArrayStream {
+  ArrowDeviceType device_type;
+  int (*get_schema)(struct ArrowDeviceArrayStream*, struct ArrowSchema* out);
+  int (*get_next)(struct ArrowDeviceArrayStream*, struct ArrowDeviceArray* out);
+  const char* (*get_last_error)(struct ArrowDeviceArrayStream*);
+  void (*release)(struct ArrowDeviceArrayStream*);
+  void* private_data;
+};
+#endif
 }
 
 namespace dlbridge::arrow_c {

@@ -49,12 +49,16 @@ struct ReadOptions {
   const char* copy_remedy = "Hint: join chunks, and cast booleans to uint8, first";
 };
 
-inline Status device_of(const ArrowDeviceArray& a, DLDevice& out) {
-  out = {static_cast<DLDeviceType>(a.device_type), static_cast<std::int32_t>(a.device_id)};
+inline Status device_of(ArrowDeviceType type, std::int64_t id, DLDevice& out) {
+  out = {static_cast<DLDeviceType>(type), static_cast<std::int32_t>(id)};
   if (is_host(out)) out.device_id = 0;
-  if (is_host(out) || is_cuda(out)) return {};
-  return refused("expected memory of the CPU or of CUDA, got " + device_name(out) + ". Copy the array there first");
+  else if (!is_cuda(out))
+    return refused("expected memory of the CPU or of CUDA, got " + device_name(out) + ". Copy the array there first");
+  if (is_host(out) || (id >= 0 && id <= INT32_MAX)) return {};
+  return malformed("the Arrow array says device_id " + std::to_string(id) + ", which no GPU has. " +
+                   detail::kFixProducer);
 }
+inline Status device_of(const ArrowDeviceArray& a, DLDevice& out) { return device_of(a.device_type, a.device_id, out); }
 
 // The specification: for CUDA, sync_event points to a cudaEvent_t; null means that nothing is to be waited for.
 inline Ordering ordering_of(const ArrowDeviceArray& a) noexcept {

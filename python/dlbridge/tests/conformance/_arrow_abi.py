@@ -29,6 +29,10 @@ class Stream(ct.Structure):
     pass
 
 
+class DeviceStream(ct.Structure):
+    pass
+
+
 Schema._fields_ = [
     ("format", ct.c_char_p),
     ("name", ct.c_char_p),
@@ -70,11 +74,22 @@ class DeviceArray(ct.Structure):
     ]
 
 
+GET_NEXT_PLACED = ct.CFUNCTYPE(ct.c_int, ct.c_void_p, ct.POINTER(DeviceArray))
+DeviceStream._fields_ = [
+    ("device_type", ct.c_int32),
+    ("get_schema", GET_SCHEMA),
+    ("get_next", GET_NEXT_PLACED),
+    ("get_last_error", GET_ERROR),
+    ("release", RELEASE),
+    ("private_data", ct.c_void_p),
+]
+
 NAMES: dict[Any, bytes] = {
     Schema: b"arrow_schema",
     Array: b"arrow_array",
     Stream: b"arrow_array_stream",
     DeviceArray: b"arrow_device_array",
+    DeviceStream: b"arrow_device_array_stream",
 }
 
 

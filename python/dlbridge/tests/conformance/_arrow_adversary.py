@@ -12,10 +12,12 @@ from dlbridge.tests.conformance._adversary import _kept
 from dlbridge.tests.conformance._arrow_abi import (
     GET_ERROR,
     GET_NEXT,
+    GET_NEXT_PLACED,
     GET_SCHEMA,
     RELEASE,
     Array,
     DeviceArray,
+    DeviceStream,
     Schema,
     Stream,
     base_of,
@@ -151,8 +153,12 @@ class Maker:
         arrays: Sequence[Any],
         fails_at: int | None = None,
         says: bytes | None = b"the disk is on fire",
+        device_type: int | None = None,
     ) -> Any:
-        """Gives the structs one after the other; call number `fails_at` (0: get_schema) fails with EIO."""
+        """Gives the structs one after the other; call number `fails_at` (0: get_schema) fails with EIO.
+
+        With a `device_type` it is a device stream, and `arrays` are what `on_device` made of them.
+        """
         state = {"calls": 0, "failed": False}
         queue = list(arrays)
 
@@ -164,10 +170,10 @@ class Maker:
             if state["failed"]:
                 return _EIO
             if source is None:
-                target.contents.release = RELEASE()
+                base_of(target.contents).release = RELEASE()
             else:
                 ct.memmove(target, ct.byref(source), ct.sizeof(source))
-                source.release, source.made.given = RELEASE(), True
+                base_of(source).release, source.made.given = RELEASE(), True
             return 0
 
         def last_error(_: Any) -> int | None:
@@ -177,14 +183,16 @@ class Maker:
             return text
 
         text = None if says is None else ct.addressof(self.keep(ct.create_string_buffer(says)))
-        made = self._new(
-            Stream(
-                get_schema=self.keep(GET_SCHEMA(lambda _, out: give(out, schema))),
-                get_next=self.keep(GET_NEXT(lambda _, out: give(out, queue.pop(0) if queue else None))),
-                get_last_error=self.keep(GET_ERROR(last_error)),
-            )
+        kind: Any = Stream if device_type is None else DeviceStream
+        get_next = GET_NEXT if device_type is None else GET_NEXT_PLACED
+        made = kind(
+            get_schema=self.keep(GET_SCHEMA(lambda _, out: give(out, schema))),
+            get_next=self.keep(get_next(lambda _, out: give(out, queue.pop(0) if queue else None))),
+            get_last_error=self.keep(GET_ERROR(last_error)),
         )
-        return made
+        if device_type is not None:
+            made.device_type = device_type
+        return self._new(made)
 
     def on_device(self, array: Any, device_type: int, device_id: int = 0, event: Any = None) -> Any:
         """`array` as it is embedded in an ArrowDeviceArray."""
@@ -237,6 +245,14 @@ class Chunks:
         self.given: Any = capsule(stream)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.given
+
+
+class DeviceChunks:
+    def __init__(self, stream: Any) -> None:
+        self.given: Any = capsule(stream)
+
+    def __arrow_c_device_stream__(self, requested_schema: Any = None, **kwargs: Any) -> Any:
         return self.given
 
 
