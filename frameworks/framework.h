@@ -38,16 +38,26 @@ inline constexpr DTypeSet kFloat8 =
     dtypes(DType::kFloat8E3M4, DType::kFloat8E4M3, DType::kFloat8E4M3B11FNUZ, DType::kFloat8E4M3FN,
            DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2, DType::kFloat8E5M2FNUZ, DType::kFloat8E8M0FNU);
 
+// Pinned memory is the host's and managed memory a GPU's, whether or not a consumer knows a name for them.
+constexpr Requirement in_any_memory(Requirement needs) noexcept {
+  if ((needs.devices & kOnCpu) != 0) needs.devices |= kOnHost;
+  if ((needs.devices & devices(kDLCUDA)) != 0) needs.devices |= kOnCuda;
+  return needs;
+}
+
 // One kind of tensor that it takes; a framework with several array types has several.
 struct Consumer {
-  caps takes;                  // with no copy
+  caps takes;                  // with no copy; `devices`: those that it knows by name
   const char* enter;           // the function of dlbridge/_convert.py that gives it one, where `give` does not
   bool immutable = false;      // its arrays are never written to, with no mark that says so
   const char* copies = "";     // why it makes a copy of its own whatever it gets; empty: it does not
   DTypeSet copied_dtypes = 0;  // of which it makes a copy of its own even so
   const char* note = "";       // the remedy for a dtype or a device that it does not take
-  Requirement needs = requirement_of(takes);
+  Requirement needs = in_any_memory(requirement_of(takes));
 
+  bool knows(DLDevice device) const noexcept {
+    return (takes.devices >> static_cast<unsigned>(device.device_type) & 1) != 0;
+  }
   bool copies_itself(const Tensor& t) const noexcept {
     return *copies != '\0' || (copied_dtypes >> static_cast<unsigned>(t.dtype().id) & 1) != 0;
   }
@@ -61,7 +71,8 @@ struct Framework {
   std::span<const Consumer> consumers = {};
   // The C way in. Null, with no Python error set: there is none for this tensor here, `enter` knows one. New reference.
   PyObject* (*give)(py::TensorObject* tensor, const char* operation) = nullptr;
-  // True: plan() would say that the tensor is shared by the first row. Only with `give`; takes_as_is below.
+  // True: plan() would say that the tensor is shared by the first row, which knows its device. Only with `give`;
+  // takes_as_is below.
   bool (*shares)(const Tensor& tensor) noexcept = nullptr;
 };
 
@@ -69,7 +80,8 @@ struct Framework {
 template <const auto& kConsumers>
 bool takes_as_is(const Tensor& tensor) noexcept {
   constexpr const Consumer& kFirst = kConsumers[0];
-  return find_violation(tensor, kFirst.needs) == Violation::kNone && !kFirst.copies_itself(tensor);
+  static constexpr Requirement kNeeds = requirement_of(kFirst.takes);
+  return find_violation(tensor, kNeeds) == Violation::kNone && !kFirst.copies_itself(tensor);
 }
 
 }  // namespace dlbridge::frameworks

@@ -61,7 +61,7 @@ constexpr Consumer kTakes[] = {
     {.takes = {.dtypes = kDTypesOfJax, .strides = stride_rule::dense, .alignment = 64, .read_only = true},
      .enter = "jax",
      .immutable = true},
-    {.takes = {.dtypes = kDTypesOfJax, .devices = kOnCuda, .strides = stride_rule::dense, .read_only = true},
+    {.takes = {.dtypes = kDTypesOfJax, .devices = devices(kDLCUDA), .strides = stride_rule::dense, .read_only = true},
      .enter = "jax",
      .immutable = true}};
 constexpr const char* kNames[] = {"jnp", "jax.numpy", "jax.dlpack"};

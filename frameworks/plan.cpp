@@ -20,7 +20,7 @@ Mismatch find_mismatch(const Framework& framework, const Tensor& t) noexcept {
   Violation violation = Violation::kDevice;
   for (const Consumer& consumer : framework.consumers) {
     const Requirement& needs = consumer.needs;
-    together.devices |= needs.devices;
+    together.devices |= consumer.takes.devices;
     if ((needs.devices >> static_cast<unsigned>(t.dl.device.device_type) & 1) == 0) continue;
     if (violation == Violation::kDevice) violation = Violation::kRank, nearest = &consumer;
     together.min_rank = std::min(together.min_rank, needs.min_rank);

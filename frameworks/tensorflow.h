@@ -13,7 +13,7 @@ inline constexpr Consumer kTensorflowTakes[] = {
     {.takes = {.dtypes = kTensorflowDTypes, .alignment = 64, .read_only = true},
      .enter = "tensorflow",
      .immutable = true},
-    {.takes = {.dtypes = kTensorflowDTypes, .devices = kOnCuda, .read_only = true},
+    {.takes = {.dtypes = kTensorflowDTypes, .devices = devices(kDLCUDA), .read_only = true},
      .enter = "tensorflow",
      .immutable = true},
 };

@@ -204,7 +204,13 @@ constexpr ArrayKind kArrays[] = {{.recognises = is_exact_tensor, .read = read_te
                                  {.recognises = is_tensor, .check = check_tensor, .only_dlpack = true},
                                  {.recognises = is_proxy, .check = refuse_proxy}};
 
-constexpr Consumer kTakes[] = {{.takes = kTorchCaps, .enter = "from_dlpack"}};
+// Its importer has no name for pinned and for managed memory (pytorch#96318), and uses both.
+constexpr caps kNamedByTorch = [] {
+  caps named = kTorchCaps;
+  named.devices = kOnCpu | devices(kDLCUDA);
+  return named;
+}();
+constexpr Consumer kTakes[] = {{.takes = kNamedByTorch, .enter = "from_dlpack"}};
 constexpr const char* kNames[] = {"pytorch"};
 
 // By its C exchange table (PyTorch 2.10 and newer): from_dlpack() costs about ten times as much. The table lives as

@@ -1,4 +1,5 @@
-// NVIDIA Warp: arrays of one to four dimensions. It has no mark for memory that nobody may write to.
+// NVIDIA Warp: arrays of one to four dimensions. It has no mark for memory that nobody may write to, and asks the
+// driver of what is said to be pinned.
 #pragma once
 
 #include "frameworks/framework.h"
@@ -7,7 +8,7 @@ namespace dlbridge::frameworks {
 
 inline constexpr Consumer kWarpTakes[] = {
     {.takes = {.dtypes = kBoolAndNumbers | kBFloat16,
-               .devices = kOnCpu | kOnCuda,
+               .devices = kOnCpu | devices(kDLCUDA),
                .min_rank = 1,
                .max_rank = 4,
                .strides = stride_rule::any},

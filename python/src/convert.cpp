@@ -80,6 +80,13 @@ Ref import_module(const Framework& framework) {
   return given;
 }
 
+// The same memory as "cpu" or "cuda", for a consumer that takes it and has no name for pinned or managed memory.
+[[gnu::cold]] Ref under_plain_name(TensorObject* self) {
+  Tensor out = dlbridge::detail::alias_of(self->tensor);
+  out.dl.device = plain_memory_of(out.dl.device);
+  return owned(as_object(wrap_tensor(std::move(out), self->protocol, as_object(self))));
+}
+
 // By the table: shared, copied, or refused.
 PyObject* deliver(Ref tensor, const Framework& framework, bool never_copy) {
   if (&framework == &kOwnTarget) return settled(as_tensor(tensor.release()), kOperation);
@@ -92,6 +99,10 @@ PyObject* deliver(Ref tensor, const Framework& framework, bool never_copy) {
       if (!tensor) return nullptr;
       self = as_tensor(tensor.get());
     }
+  }
+  if (!plan.consumer->knows(self->tensor.dl.device)) [[unlikely]] {
+    tensor = under_plain_name(self);
+    self = as_tensor(tensor.get());
   }
   if (framework.give != nullptr) {
     PyObject* const given = framework.give(self, kOperation);

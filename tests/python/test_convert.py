@@ -8,6 +8,7 @@ import pytest
 from child_process import run_python
 from dlbridge import CopyError, ExchangeError, asdlpack, convert
 from dlbridge._core import consumers, plan
+from lifecycle_support import CUDA_HOST, Exporter
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
@@ -237,6 +238,18 @@ def test_pyarrow_gives_an_array_for_one_dimension_and_a_tensor_for_others():
     assert isinstance(convert(np.arange(4).reshape(2, 2), "pyarrow"), pa.Tensor)
     with pytest.raises(ExchangeError, match="complex64"):
         convert(np.zeros(3, np.complex64), "pyarrow")
+
+
+@pytest.mark.parametrize("name", INSTALLABLE)
+def test_pinned_memory_is_shared_under_a_name_that_the_consumer_knows(name):
+    framework(name)
+    source = aligned(np.arange(6).reshape(2, 3))
+    pinned = asdlpack(Exporter((2, 3), dtype=(2, 32, 1), device=(CUDA_HOST, 0), data=source.ctypes.data))
+    assert str(pinned.device) == "cuda_host"
+    assert plan(pinned, name).outcome == "shared"
+    result = convert(pinned, name, copy=False)
+    assert POINTER[name](result) == source.ctypes.data
+    np.testing.assert_array_equal(READ[name](result), source)
 
 
 def test_polars_gives_a_plain_column_for_one_dimension_and_an_array_column_for_others():

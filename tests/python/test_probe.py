@@ -28,6 +28,15 @@ def test_the_command_prints_each_row(capsys):
     assert "promised shared    happened shared    bool, int8" in out and "read-only" in out
 
 
+def test_memory_that_is_not_here_is_skipped_by_name(capsys):
+    if _core.cuda_info()["available"]:
+        pytest.skip("there is a CUDA device")
+    assert _probe.main(["--only", "numpy"]) == 0
+    assert (
+        "device  promised -         happened skipped   cuda, pinned, managed: no CUDA device" in capsys.readouterr().out
+    )
+
+
 @pytest.mark.parametrize("arguments", [["--only", "no_such"]])
 def test_an_unknown_consumer_is_named(arguments, capsys):
     assert command.main(["--probe", *arguments]) == 2

@@ -1,12 +1,13 @@
 """``python -m dlbridge --probe``: what the table of frameworks promises, held against the consumers that are installed.
 
-Each consumer is given one array of every dtype, layout and flag in a process of its own: what the table says becomes of
-it, what became of it, and whether both agree.
+Each consumer is given one array of every dtype, layout, flag and memory in a process of its own: what the table says
+becomes of it, what became of it, and whether both agree.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ COULD_NOT_RUN = 2
 _SILENCE_S = 120.0
 _ALIGNMENT = 64  # the most that a consumer asks for
 _UNREAD = "taken"  # by a consumer whose memory cannot be looked at
+_SKIPPED = "skipped"  # memory that this machine does not have
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,14 @@ class Outcome:
 
     @property
     def kept(self) -> bool:
+        if self.happened == _SKIPPED:
+            return True
         return self.promised == self.happened or (self.happened == _UNREAD and self.promised != "refused")
 
 
 @dataclass(frozen=True)
 class Case:
-    """An array to be given; `array` is a NumPy array or another producer of host or device memory."""
+    """An array to be given: NumPy's, or another producer of host or device memory; None where there is none such."""
 
     what: str
     name: str
@@ -96,6 +100,34 @@ def _layouts(dtype: Any) -> Iterator[tuple[str, Any]]:
     yield f"not aligned to {_ALIGNMENT} bytes", _numbers((12,), dtype, flat().itemsize)
 
 
+class _Placed:
+    """A copy of a host array in pinned or managed memory; which of them it is, the driver says of the pointer."""
+
+    def __init__(self, memory: Any, address: int, host: Any) -> None:
+        ctypes.memmove(address, host.ctypes.data, host.nbytes)
+        self.memory = memory
+        self.__cuda_array_interface__ = {
+            "shape": host.shape,
+            "typestr": host.dtype.str,
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+def _memories(host: Any) -> Iterator[tuple[str, Any]]:
+    """The array in every memory that CUDA has; None for each where there is no GPU."""
+    if not _core.cuda_info()["available"]:
+        yield from ((name, None) for name in ("cuda", "pinned", "managed"))
+        return
+    from dlbridge import nd
+
+    yield "cuda", _core.asdlpack(host, device="cuda")
+    pinned = nd.cuda.empty_pinned(host.shape, host.dtype)
+    yield "pinned", _Placed(pinned, pinned.ctypes.data, host)
+    managed = nd.cuda.malloc_managed(host.nbytes)
+    yield "managed", _Placed(managed, managed.ptr, host)
+
+
 def _cases(dtypes: list[str]) -> Iterator[Case]:
     import numpy
 
@@ -115,11 +147,9 @@ def _cases(dtypes: list[str]) -> Iterator[Case]:
     readonly = _numbers((12,), plain)
     readonly.flags.writeable = False
     yield case("flag", "read-only", readonly)
-    if _core.cuda_info()["available"]:
-        from dlbridge import nd
-
-        host = _numbers((12,), plain)
-        yield Case("device", "cuda", nd.asarray(host, device="cuda"), flatten(host.tolist()))
+    host = _numbers((12,), plain)
+    for name, array in _memories(host):
+        yield Case("device", name, array, flatten(host.tolist()))
 
 
 # --- in the child ----------------------------------------------------------------------------------------------------
@@ -142,6 +172,8 @@ def _look(bench: frameworks.Bench, tensor: _core.Tensor, case: Case, result: Any
 
 
 def _try(bench: frameworks.Bench, name: str, case: Case) -> Outcome:
+    if case.array is None:
+        return Outcome(case.what, case.name, "-", _SKIPPED, "no CUDA device")
     tensor = _core.asdlpack(case.array)
     plan = _core.plan(tensor, name)
     try:
@@ -229,13 +261,16 @@ def _lines(probed: Probed) -> Iterator[str]:
         return
     broken = [outcome for outcome in probed.outcomes if not outcome.kept]
     state = "all as promised" if not broken else f"{len(broken)} NOT AS PROMISED"
-    yield f"{probed.name} {probed.version}: {len(probed.outcomes)} arrays, {state}"
+    given = [outcome for outcome in probed.outcomes if outcome.happened != _SKIPPED]
+    yield f"{probed.name} {probed.version}: {len(given)} arrays, {state}"
     rows: dict[tuple[str, str, str], list[Outcome]] = {}
     for outcome in probed.outcomes:
         rows.setdefault((outcome.what, outcome.promised, outcome.happened), []).append(outcome)
     for (what, promised, happened), outcomes in rows.items():
         mark = " " if outcomes[0].kept else "!"
         names = ", ".join(outcome.name for outcome in outcomes)
+        if happened == _SKIPPED:
+            names += f": {outcomes[0].reason}"
         yield f" {mark} {what:7} promised {promised:9} happened {happened:9} {names}"
         if mark == "!":
             yield from (f"             {o.name}: {o.reason}" for o in outcomes if o.reason)
@@ -244,8 +279,8 @@ def _lines(probed: Probed) -> Iterator[str]:
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m dlbridge --probe",
-        description="Gives every installed consumer an array of each dtype, layout and flag, and holds what becomes "
-        "of it against what convert()'s table promises. Needs NumPy.",
+        description="Gives every installed consumer an array of each dtype, layout, flag and memory, and holds what "
+        "becomes of it against what convert()'s table promises. Needs NumPy.",
         epilog="Exit status: 0 all is as promised; 1 something is not; 2 nothing could be probed.",
     )
     made.add_argument("--only", metavar="NAME,...", help="only these consumers: torch,jax")
