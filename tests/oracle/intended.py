@@ -183,17 +183,6 @@ INTENDED: tuple[Intended, ...] = (
         ],
     ),
     Intended(
-        r"ptp.*axis=\(\).*out=",
-        r"instead of np\.u?int",
-        "the output may be a view of what is read; NumPy writes the largest numbers before it reads the smallest",
-        [
-            "v0 = xp.array([[7, 1, 4]], 'uint64', **on)",
-            "v1 = xp.swapaxes(xp.array([[[7, 1, 4]], [[6, 5, 4]], [[1, 3, 3]]], 'uint64', **on), 0, 2)",
-            "v2 = xp.swapaxes(v1, 0, 2)",
-            "xp.ptp(v1, axis=(), out=v2)",
-        ],
-    ),
-    Intended(
         r"(std|var|mean)\(.*out=",
         r"np\.float\d+\([^()]*\) instead of np\.float\d+\(",
         "the result is rounded to the dtype of what is read before it goes to an output of another",
