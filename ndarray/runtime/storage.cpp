@@ -21,14 +21,13 @@ class HostResource final : public MemoryResource {
  public:
   Status allocate(Storage& storage) override {
     storage.device = {kDLCPU, 0};  // not page-locked, whatever kind of host memory the device names
-    const std::size_t alignment = storage.bytes >= kLarge ? kHugePage : kAlignment;
+    const std::size_t alignment = storage.bytes >= kMapped ? kHugePage : kAlignment;
     const std::size_t padded = (storage.bytes + alignment - 1) / alignment * alignment;
     storage.data = padded >= storage.bytes ? std::aligned_alloc(alignment, padded) : nullptr;
-    if (storage.data != nullptr && alignment == kHugePage)
-      static_cast<void>(::madvise(storage.data, padded, MADV_HUGEPAGE));  // a hint: not every kernel has them
     if (storage.data == nullptr)
       return {ErrorCode::kOutOfMemory,
               "the host has no " + std::to_string(storage.bytes) + " bytes for an array. Free other arrays first"};
+    if (storage.bytes >= kLarge) advise(storage.data, padded);
     return {};
   }
   void release(Storage& storage) noexcept override { std::free(storage.data); }
@@ -36,7 +35,18 @@ class HostResource final : public MemoryResource {
  private:
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  static constexpr std::size_t kLarge = std::size_t{8} << 20;
+  static constexpr std::size_t kLarge = std::size_t{4} << 20;
+  // From here on the C library maps a block anew each time. Smaller ones it gives out again, but not where they were
+  // aligned to a huge page: such a request is larger than the block that it leaves.
+  static constexpr std::size_t kMapped = std::size_t{32} << 20;
+
+  // A hint for the huge pages that lie in the block whole: not every kernel has them.
+  static void advise(void* data, std::size_t bytes) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+    const std::uintptr_t last = (begin + bytes) / kHugePage * kHugePage;
+    if (first < last) static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
+  }
 };
 
 HostResource& host_resource() noexcept {
