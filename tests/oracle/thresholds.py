@@ -39,11 +39,12 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/elementwise.cpp:kChunk": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
-        "host/elementwise_loops.h:kBlock": ELEMENTS,
+        "host/elementwise_cast.cpp:kRepeatedBytes": BYTES,
+        "host/vector_math.h:kBlock": ELEMENTS,
     },
     "transpose": {
         "cuda/transpose.cu:kLeastExtent": ELEMENTS,
-        "host/elementwise_loops.h:kBlock": ELEMENTS,
+        "host/vector_math.h:kBlock": ELEMENTS,
     },
     "reduction": {
         "cuda/reduce_accumulators.cuh:kWarp": ELEMENTS,

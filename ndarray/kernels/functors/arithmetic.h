@@ -65,6 +65,13 @@ DLBRIDGE_ND_HD inline A negative(A x) noexcept {
 
 template <class T>
 DLBRIDGE_ND_HD inline T hypot(T x, T y) noexcept {
+#if !defined(__CUDA_ARCH__)
+  // In double nothing of float's range overflows, and vectors do it.
+  if constexpr (sizeof(T) == 4) {
+    const auto length = static_cast<T>(std::sqrt(static_cast<double>(x) * x + static_cast<double>(y) * y));
+    return is_inf(x) || is_inf(y) ? std::numeric_limits<T>::infinity() : length;
+  }
+#endif
   const T length = std::hypot(x, y);
 #if defined(__CUDA_ARCH__)
   // CUDA's for double (13.0) is infinite beside the largest numbers, where the larger one alone is the length.

@@ -6,20 +6,29 @@
 #include "ndarray/kernels/functors/op_functors.h"
 #include "ndarray/kernels/functors/op_groups.h"
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/vector_math.h"
 
 namespace dlbridge::nd::host_kernels {
 
-inline constexpr std::int64_t kBlock = 64;  // elements of a dense run that are done in one go
-
+// Part by part, where a vector of complex numbers is one of their parts.
 template <class T>
 T load_at(const char* p) noexcept {
-  stored_t<T> value;
-  __builtin_memcpy(&value, p, sizeof(T));
-  return cast<T>(value);
+  if constexpr (is_complex_v<T>) {
+    return T(load_at<real_t<T>>(p), load_at<real_t<T>>(p + sizeof(real_t<T>)));
+  } else {
+    stored_t<T> value;
+    __builtin_memcpy(&value, p, sizeof(T));
+    return cast<T>(value);
+  }
 }
 template <class T>
 void store_at(char* p, T value) noexcept {
-  __builtin_memcpy(p, &value, sizeof(T));
+  if constexpr (is_complex_v<T>) {
+    store_at(p, value.real());
+    store_at(p + sizeof(real_t<T>), value.imag());
+  } else {
+    __builtin_memcpy(p, &value, sizeof(T));
+  }
 }
 
 // A result in the storage type R; 16-bit floats are rounded here.
@@ -36,6 +45,30 @@ auto argument(T value) noexcept {
   else return value;
 }
 
+// The elements of an input that a block takes, side by side: where they lie so; one, repeated; or fetched.
+template <class T>
+class BlockInput {
+ public:
+  BlockInput(const char* data, std::int64_t stride) noexcept : data_(data), stride_(stride) {
+    if (stride_ == 0) fetch(data_);
+  }
+  const char* at(std::int64_t i) noexcept {
+    const char* const first = data_ + i * stride_;
+    if (stride_ == sizeof(T)) return first;
+    if (stride_ != 0) fetch(first);
+    return block_;
+  }
+
+ private:
+  void fetch(const char* from) noexcept {
+    for (std::size_t j = 0; j < kBlock; ++j, from += stride_) __builtin_memcpy(block_ + j * sizeof(T), from, sizeof(T));
+  }
+
+  const char* data_;
+  std::int64_t stride_;
+  alignas(64) char block_[kBlock * sizeof(T)];
+};
+
 // Blocks of a constant length are what the compiler vectorises at -O2. The output may be exactly an input, so that no
 // element depends on another's.
 template <bool raw, class R, class... In, class F, class... P>
@@ -49,18 +82,19 @@ void map_block(char* out, F f, P... in) noexcept {
 
 template <bool raw, class R, class... In, class F, std::size_t... k>
 void map_loop(char* const* data, const std::int64_t* strides, std::int64_t n, F f, std::index_sequence<k...>) noexcept {
-  const bool dense = strides[0] == sizeof(R) && ((strides[k + 1] == sizeof(In)) && ...);
   std::int64_t i = 0;
-  for (; dense && i + kBlock <= n; i += kBlock)
-    map_block<raw, R, In...>(data[0] + i * strides[0], f,
-                             static_cast<const char*>(data[k + 1] + i * strides[k + 1])...);
+  if (n >= kBlock && strides[0] == sizeof(R)) {
+    [&](BlockInput<In>... in) {
+      for (; i + kBlock <= n; i += kBlock) map_block<raw, R, In...>(data[0] + i * strides[0], f, in.at(i)...);
+    }(BlockInput<In>(data[k + 1], strides[k + 1])...);
+  }
   for (; i < n; ++i)
     store_at<R>(data[0] + i * strides[0],
                 to_storage<R>(f(argument<raw>(load_at<In>(data[k + 1] + i * strides[k + 1]))...)));
 }
 
 template <Op op, DType compute>
-void op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
   using R = op_result_t<op, C>;
   constexpr int inputs = info(op).operands;
@@ -71,12 +105,22 @@ void op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   else map_loop<false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
 }
 
+template <Op op, DType compute>
+DLBRIDGE_ND_CLONES void op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  any_op_loop<op, compute>(data, strides, n);
+}
+template <Op op, DType compute>
+DLBRIDGE_ND_CLONES_WITHOUT_FMA void complex_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  any_op_loop<op, compute>(data, strides, n);
+}
+
 template <DTypeSet within>
 struct LoopMaker {
   template <Op op, DType compute>
   static constexpr InnerLoop entry() {
-    if constexpr (contains(within, compute)) return &op_loop<op, compute>;
-    else return nullptr;
+    if constexpr (!contains(within, compute)) return nullptr;
+    else if constexpr (contains(kComplexSet, compute)) return &complex_op_loop<op, compute>;
+    else return &op_loop<op, compute>;
   }
 };
 

@@ -1,10 +1,57 @@
 #include "ndarray/kernels/host/elementwise_loops.h"
 
 namespace dlbridge::nd::host_kernels {
+namespace {
+
+// All elements go the way of vectors, the last few, too, so that what an element becomes does not depend on its place.
+template <Op op, DType compute>
+void vector_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  constexpr DType arithmetic = compute == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  using A = type_of_t<arithmetic>;
+  const VectorFunction<A>& function = *find_vector_function<A>(op);
+  const InnerLoop load = cast_loop(compute, arithmetic), store = cast_loop(arithmetic, compute);
+  alignas(64) A block[kBlock] = {};
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - i);
+    char* const in[] = {reinterpret_cast<char*>(block), data[1] + i * strides[1]};
+    const std::int64_t in_strides[] = {sizeof(A), strides[1]};
+    load(in, in_strides, count);
+    function(block, count);
+    char* const out[] = {data[0] + i * strides[0], reinterpret_cast<char*>(block)};
+    const std::int64_t out_strides[] = {strides[0], sizeof(A)};
+    store(out, out_strides, count);
+  }
+}
+
+struct VectorLoopMaker {
+  template <Op op, DType compute>
+  static constexpr InnerLoop entry() {
+    if constexpr (info(op).operands == 1 && contains(kFloatSet, compute)) return &vector_loop<op, compute>;
+    else return nullptr;
+  }
+};
+
+template <class Group>
+InnerLoop find_vector_loop(Op op, DType compute) noexcept {
+  static constexpr OpTable<InnerLoop, Group, VectorLoopMaker> kTable;
+  const InnerLoop* entry = kTable.find(op, compute);
+  if (entry == nullptr || *entry == nullptr) return nullptr;
+  const bool found = compute == DType::kFloat64 ? find_vector_function<double>(op) != nullptr
+                                                : find_vector_function<float>(op) != nullptr;
+  return found ? *entry : nullptr;
+}
+
+template <class Group>
+InnerLoop find_real_loop(Op op, DType compute) noexcept {
+  if (const InnerLoop loop = find_vector_loop<Group>(op, compute)) return loop;
+  return find_op_loop<Group, kFloatSet>(op, compute);
+}
+
+}  // namespace
 
 InnerLoop find_math_loop(Op op, DType compute) noexcept {
-  if (const InnerLoop loop = find_op_loop<MathOps, kFloatSet>(op, compute)) return loop;
-  return find_op_loop<TrigonometricOps, kFloatSet>(op, compute);
+  if (const InnerLoop loop = find_real_loop<MathOps>(op, compute)) return loop;
+  return find_real_loop<TrigonometricOps>(op, compute);
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -5,6 +5,19 @@
 
 #include "dlbridge/dtype.h"
 
+// A function that is compiled for several generations of x86-64, of which the loader takes the best that the machine
+// has; what it calls becomes part of it. Sanitizers do not come up before the loader asks, and builds for debugging are
+// made for one machine.
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__OPTIMIZE__) && \
+    defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define DLBRIDGE_ND_CLONES [[gnu::flatten, gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
+// For complex numbers, whose products and sums GCC contracts in pairs although it is told not to.
+#define DLBRIDGE_ND_CLONES_WITHOUT_FMA [[gnu::flatten, gnu::target_clones("default", "avx2")]]
+#else
+#define DLBRIDGE_ND_CLONES
+#define DLBRIDGE_ND_CLONES_WITHOUT_FMA
+#endif
+
 namespace dlbridge::nd::host_kernels {
 
 // data[0] is written, the others are read; strides in bytes, 0 repeats the element.

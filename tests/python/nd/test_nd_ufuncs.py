@@ -328,3 +328,29 @@ def test_numbers_are_added_up_in_the_dtype_of_out_where_that_holds_more(code, dt
         eval(code, names)
         results.append(names["z" if "cumsum" in code else "y"])
     check(results[1], results[0])
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_what_an_element_becomes_on_the_host_does_not_depend_on_its_place(name):
+    """Alone, among others, in arrays with gaps, beside a repeated one: the loops differ, the bits do not."""
+    ufunc = getattr(nd, name)
+    parts = [0.0, -2.0, 1.5, 3e38, -np.inf, np.nan]
+    special = [complex(a, b) for a in parts for b in parts]
+    for dtype in NUMPY_DTYPES:
+        pool = np.array(special, dtype) if dtype in COMPLEX else values(dtype, 1)
+        operands = [nd.asarray(np.random.default_rng(seed).choice(pool, 203)) for seed in range(ufunc.nin)]
+        try:
+            together = ufunc(*operands)
+        except TypeError:
+            continue
+        wanted = host(together)
+        for i in (0, 63, 64, 150, 202):
+            alone = [x[i : i + 1] for x in operands]
+            check(ufunc(*alone), wanted[i : i + 1], rtol=0)
+            if ufunc.nin == 2:
+                check(ufunc(operands[0], alone[1])[i : i + 1], wanted[i : i + 1], rtol=0)
+        gapped = [nd.zeros(406, dtype=x.dtype) for x in (*operands, together)]
+        for wide, x in zip(gapped[:-1], operands, strict=True):
+            wide[::2] = x
+        ufunc(*(wide[::2] for wide in gapped[:-1]), out=gapped[-1][::2])
+        check(gapped[-1][::2], wanted, rtol=0)

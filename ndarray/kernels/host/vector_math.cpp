@@ -1,0 +1,105 @@
+#include "ndarray/kernels/host/vector_math.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace dlbridge::nd::host_kernels {
+namespace {
+
+// The operations that libmvec has, by their names in C. Those that are missing for a type err by more than 3.3 units of
+// the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64): the C library's own.
+struct Named {
+  Op op;
+  const char* name;
+  bool single, twice;  // float32, float64
+};
+constexpr Named kFunctions[] = {
+    {Op::kExp, "exp", true, false},      {Op::kExp2, "exp2", true, true},     {Op::kExpm1, "expm1", true, true},
+    {Op::kLog, "log", false, true},      {Op::kLog2, "log2", true, true},     {Op::kLog10, "log10", true, true},
+    {Op::kLog1p, "log1p", true, true},   {Op::kCbrt, "cbrt", true, true},     {Op::kSin, "sin", true, false},
+    {Op::kCos, "cos", true, false},      {Op::kTan, "tan", true, true},       {Op::kArcsin, "asin", true, true},
+    {Op::kArccos, "acos", true, true},   {Op::kArctan, "atan", true, true},   {Op::kSinh, "sinh", true, true},
+    {Op::kCosh, "cosh", true, true},     {Op::kTanh, "tanh", true, true},     {Op::kArcsinh, "asinh", true, true},
+    {Op::kArccosh, "acosh", true, true}, {Op::kArctanh, "atanh", true, true},
+};
+
+template <class T>
+using Run = decltype(VectorFunction<T>::run);
+
+// How libmvec names the functions of a vector, and who calls them.
+template <class T>
+struct Variant {
+  const char* prefix;
+  Run<T> run;
+};
+
+#if defined(__x86_64__) && defined(__GLIBC__)
+template <class T, int bytes>
+using Vector [[gnu::vector_size(bytes)]] = T;
+
+// One for each width: how a vector is passed depends on what the caller is compiled for.
+#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                             \
+  template <class T>                                                                         \
+  [[gnu::target(isa)]] void name(void* function, T* block, std::int64_t count) noexcept {    \
+    using V = Vector<T, width>;                                                              \
+    const auto call = reinterpret_cast<V (*)(V)>(function);                                  \
+    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) { \
+      V value;                                                                               \
+      std::memcpy(&value, block + i, width);                                                 \
+      value = call(value);                                                                   \
+      std::memcpy(block + i, &value, width);                                                 \
+    }                                                                                        \
+  }
+DLBRIDGE_ND_VECTOR_RUN(run_of_64_bytes, 64, "avx512f")
+DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
+#undef DLBRIDGE_ND_VECTOR_RUN
+
+template <class T>
+Variant<T> best_variant() noexcept {
+  constexpr bool single = sizeof(T) == 4;
+  if (__builtin_cpu_supports("avx512f")) return {single ? "_ZGVeN16v_" : "_ZGVeN8v_", &run_of_64_bytes<T>};
+  if (__builtin_cpu_supports("avx2")) return {single ? "_ZGVdN8v_" : "_ZGVdN4v_", &run_of_32_bytes<T>};
+  return {nullptr, nullptr};
+}
+#else
+template <class T>
+Variant<T> best_variant() noexcept {
+  return {nullptr, nullptr};
+}
+#endif
+
+template <class T>
+using Functions = std::array<VectorFunction<T>, std::size(kFunctions)>;
+
+template <class T>
+Functions<T> open_functions() noexcept {
+  Functions<T> found{};
+  const Variant<T> variant = best_variant<T>();
+  void* const library = variant.run != nullptr ? ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (library == nullptr) return found;
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    constexpr bool single = sizeof(T) == 4;
+    if (!(single ? kFunctions[k].single : kFunctions[k].twice)) continue;
+    char symbol[32];
+    std::snprintf(symbol, sizeof symbol, "%s%s%s", variant.prefix, kFunctions[k].name, single ? "f" : "");
+    found[k] = {variant.run, ::dlsym(library, symbol)};
+  }
+  return found;
+}
+
+}  // namespace
+
+template <class T>
+const VectorFunction<T>* find_vector_function(Op op) noexcept {
+  static const Functions<T> functions = open_functions<T>();
+  for (std::size_t k = 0; k < functions.size(); ++k)
+    if (kFunctions[k].op == op && functions[k].function != nullptr) return &functions[k];
+  return nullptr;
+}
+template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;
+template const VectorFunction<double>* find_vector_function<double>(Op op) noexcept;
+
+}  // namespace dlbridge::nd::host_kernels

@@ -1,0 +1,26 @@
+// Elementary functions a vector at a time: those of glibc's libmvec, where the machine and its C library have them.
+#pragma once
+
+#include <cstdint>
+
+#include "ndarray/kernels/ops.h"
+
+namespace dlbridge::nd::host_kernels {
+
+inline constexpr std::int64_t kBlock = 64;  // elements that a loop does in one go
+
+// block[j] = f(block[j]) for j < count, in place; up to kBlock elements are read and written.
+template <class T>
+struct VectorFunction {
+  void (*run)(void* function, T* block, std::int64_t count) noexcept;
+  void* function;
+  void operator()(T* block, std::int64_t count) const noexcept { run(function, block, count); }
+};
+
+// Null where it is not to be had. Any thread may ask; what is found stays.
+template <class T>
+const VectorFunction<T>* find_vector_function(Op op) noexcept;
+extern template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;
+extern template const VectorFunction<double>* find_vector_function<double>(Op op) noexcept;
+
+}  // namespace dlbridge::nd::host_kernels
