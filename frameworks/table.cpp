@@ -4,11 +4,15 @@
 
 #include "frameworks/buffer.h"
 #include "frameworks/cudf.h"
+#include "frameworks/cvcuda.h"
+#include "frameworks/dali.h"
 #include "frameworks/dpnp.h"
+#include "frameworks/duckdb.h"
 #include "frameworks/mlx.h"
 #include "frameworks/nanoarrow.h"
 #include "frameworks/nd.h"
 #include "frameworks/onnxruntime.h"
+#include "frameworks/opencv.h"
 #include "frameworks/openvino.h"
 #include "frameworks/paddle.h"
 #include "frameworks/pandas.h"
@@ -28,9 +32,9 @@ extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi, kPolars;
 namespace {
 
 constexpr const Framework* kFrameworks[] = {
-    &kNumpy,  &kTorch,  &kCupy,    &kJax,         &kTensorflow, &kNumba,     &kCudf,
-    &kPaddle, &kTvmFfi, &kPyarrow, &kOnnxruntime, &kDpnp,       &kMlx,       &kOpenvino,
-    &kNd,     &kBuffer, &kXarray,  &kPandas,      &kPolars,     &kNanoarrow, &kWarp,
+    &kNumpy,   &kTorch,       &kCupy, &kJax,    &kTensorflow, &kNumba,  &kCudf,   &kPaddle, &kTvmFfi,
+    &kPyarrow, &kOnnxruntime, &kDpnp, &kMlx,    &kOpenvino,   &kNd,     &kBuffer, &kXarray, &kPandas,
+    &kPolars,  &kNanoarrow,   &kWarp, &kDuckdb, &kOpencv,     &kCvcuda, &kDali,
 };
 
 bool has_name(const Framework& framework, std::string_view name) noexcept {
@@ -104,8 +108,8 @@ const ArrayKind* find_kind(std::span<const ArrayKind> kinds, PyTypeObject* type,
   return nullptr;
 }
 
-// "torch" of "torch.nn.parameter"; of a static type's name, whose last part is the class: "torch" of "torch.Size".
-std::string_view package_of(PyTypeObject* type) noexcept {
+// The module where it is defined; of a static type its name, whose last part is the class.
+std::string_view home_of(PyTypeObject* type) noexcept {
   std::string_view name = type->tp_name;
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
     PyObject* const module = PyDict_GetItemString(type->tp_dict, "__module__");
@@ -114,18 +118,21 @@ std::string_view package_of(PyTypeObject* type) noexcept {
     if (text == nullptr) return PyErr_Clear(), "";
     name = {text, static_cast<std::size_t>(size)};
   }
-  return name.substr(0, name.find('.'));
+  return name;
+}
+
+// "torch.nn.parameter" is of "torch", "torchvision" is not.
+bool is_within(std::string_view home, std::string_view module) noexcept {
+  return home.starts_with(module) && (home.size() == module.size() || home[module.size()] == '.');
 }
 
 const Framework* find_package(PyTypeObject* type) noexcept {
   if (type == &PyMemoryView_Type) return &kBuffer;
   PyObject* const bases = type->tp_mro;
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
-    const std::string_view package = package_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)));
-    for (const Framework* framework : kFrameworks) {
-      const std::string_view module = framework->module;
-      if (framework != &kBuffer && module.substr(0, module.find('.')) == package) return framework;
-    }
+    const std::string_view home = home_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)));
+    for (const Framework* framework : kFrameworks)
+      if (framework != &kBuffer && is_within(home, framework->module)) return framework;
   }
   return nullptr;
 }

@@ -220,6 +220,31 @@ def warp(module: ModuleType, tensor: Tensor) -> object:
     return module.from_dlpack(tensor)
 
 
+def duckdb_relation(module: ModuleType, tensor: Tensor) -> object:
+    """A relation of one column, "value", over the memory, through Arrow; it belongs to DuckDB's default connection."""
+    return module.from_arrow(tensor)
+
+
+def cvcuda(module: ModuleType, tensor: Tensor) -> object:
+    """A Tensor by the CUDA Array Interface, whose stream CV-CUDA does not look at (from its documentation).
+
+    So the stream that it works on is made to wait before.
+    """
+    _core.asdlpack(tensor, stream=module.Stream.current.handle or _LEGACY_DEFAULT_STREAM)
+    return module.as_tensor(tensor)
+
+
+def dali(module: ModuleType, tensor: Tensor) -> object:
+    """A TensorGPU or TensorCPU; both take legacy capsules (from its documentation)."""
+    try:
+        tensors = importlib.import_module("nvidia.dali.tensors")
+    except ImportError:  # the older name
+        tensors = importlib.import_module("nvidia.dali.backend")
+    if tensor.device.type == "cuda":
+        return tensors.TensorGPU(tensor.__dlpack__(stream=_LEGACY_DEFAULT_STREAM))
+    return tensors.TensorCPU(tensor.__dlpack__())
+
+
 def nanoarrow_array(module: ModuleType, tensor: Tensor) -> object:
     """A nanoarrow.Array over the memory, through Arrow."""
     return module.Array(tensor)

@@ -88,5 +88,38 @@ def test_the_probe_has_numpy_arrays_in_each_memory():
     assert memoryview(tensors["pinned"]).tolist() == given["pinned"].expected
 
 
+def test_cvcuda_takes_the_cuda_array_interface_behind_its_own_stream():
+    module, stream = types.ModuleType("cvcuda"), new_stream()
+    module.Stream = types.SimpleNamespace(current=types.SimpleNamespace(handle=stream))
+    module.as_tensor = lambda given: (given, given.__cuda_array_interface__)
+    sys.modules["cvcuda"] = module
+    memory = Memory()
+    array = slow_array(new_stream(), memory)
+    forget()
+    held, interface = convert(array, "cvcuda", copy=False)
+    assert interface["data"] == (memory.address, False)
+    nothing_blocks()
+    assert read_on(stream, memory.address, 6) == [NEW] * 6
+    module.Stream.current.handle = 0
+    array = slow_array(new_stream(), memory)
+    forget()
+    held, interface = convert(array, "cvcuda", copy=False)
+    assert any(stream_name(1) in line for line in new_calls("stream_wait"))
+    del held
+
+
+def test_dali_takes_a_capsule_behind_the_legacy_default_stream():
+    for path in ("nvidia", "nvidia.dali", "nvidia.dali.tensors"):
+        sys.modules[path] = types.ModuleType(path)
+    sys.modules["nvidia.dali.tensors"].TensorGPU = lambda capsule: (peek(capsule)["device"], Consumed(capsule))
+    array = slow_array(new_stream(), Memory(kind="managed"))
+    forget()
+    device, taken = convert(array, "dali", copy=False)
+    assert device == (CUDA, 0)
+    nothing_blocks()
+    assert any(stream_name(1) in line for line in new_calls("stream_wait"))
+    taken.delete()
+
+
 if __name__ == "__main__":
     main(globals())

@@ -272,6 +272,31 @@ def test_nanoarrow_gives_an_array_for_any_rank():
             convert(refused, "nanoarrow")
 
 
+@pytest.mark.parametrize("shape", [(4,), (2, 3)], ids=str)
+def test_duckdb_gives_a_relation_over_the_memory(shape):
+    framework("duckdb")
+    source = np.arange(float(np.prod(shape))).reshape(shape)
+    relation = convert(source, "duckdb", copy=False)
+    source += 1  # no copy was made: a query reads the memory when it runs
+    rows = [row[0] for row in relation.fetchall()]
+    np.testing.assert_array_equal(np.array(rows), source)
+    del source, rows
+    assert relation.columns == ["value"] and len(relation.fetchall()) == shape[0]
+
+
+@pytest.mark.parametrize("refused", [np.array(1.0), np.zeros(3, bool), np.zeros(3, np.float16), np.zeros((1, 1, 1))])
+def test_duckdb_has_no_column_for_it(refused):
+    framework("duckdb")
+    with pytest.raises(ExchangeError, match="duckdb"):
+        convert(refused, "duckdb")
+
+
+def test_containers_for_duckdb_are_relations_by_name():
+    framework("duckdb")
+    made = convert({"x": np.arange(3), "y": np.arange(2.0)}, "duckdb")
+    assert {name: r.columns for name, r in made.items()} == {"x": ["value"], "y": ["value"]}
+
+
 def test_warp_arrays_have_one_to_four_dimensions_and_are_written_to():
     wp = framework("warp")
     source = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -21,7 +21,19 @@ GROUP = "dlbridge.frameworks"
 # One module of this folder each, in the order of reports.
 _MODULES = (
     *("stdlib", "numpy_", "ml_dtypes_", "torch_", "jax_", "tensorflow_", "pyarrow_", "onnxruntime_", "tvm_ffi_"),
-    *("numba_", "pillow", "xarray_", "pandas_", "polars_", "nanoarrow_", "mpi4py_", "openvino_", "paddle_"),
+    *(
+        "numba_",
+        "pillow",
+        "xarray_",
+        "pandas_",
+        "polars_",
+        "nanoarrow_",
+        "duckdb_",
+        "opencv_",
+        "mpi4py_",
+        "openvino_",
+        "paddle_",
+    ),
     *("mlx_", "warp_", "dpnp_", "cupy_", "cudf_", "rmm_", "cuda_core", "nd"),
 )
 
