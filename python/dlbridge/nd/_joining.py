@@ -218,17 +218,39 @@ def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     )
 
 
-def _source_positions(mode: str, n: int, before: int, after: int) -> list[int]:
-    """For each position of a padded axis, the position of the axis that it repeats."""
-    wanted = range(-before, n + after)
+def _extend(x: ndarray, axis: int, before: int, n: int, mode: str) -> None:
+    """Fills an axis of `x` whose positions from `before` on, `n` of them, are there, by what its mode repeats."""
+    along: tuple[Any, ...] = (slice(None),) * axis
+    extent = x.shape[axis]
+
+    def write(start: int, stop: int, source: slice) -> None:
+        if stop > start:
+            _native.copyto(x[(*along, slice(start, stop))], x[(*along, source)])
+
+    low, high = before, before + n
     if mode == "edge":
-        return [min(max(i, 0), n - 1) for i in wanted]
-    if mode == "wrap":
-        return [i % n for i in wanted]
-    if mode == "symmetric":
-        return [min(i % (2 * n), 2 * n - 1 - i % (2 * n)) for i in wanted]
-    period = max(2 * n - 2, 1)  # reflect: the edge itself is not repeated
-    return [min(i % period, (2 * n - 2) - i % period) if n > 1 else 0 for i in wanted]
+        write(0, low, slice(low, low + 1))
+        write(high, extent, slice(high - 1, high))
+        return
+    period = n
+    if mode != "wrap":  # its mirror image on either side; "reflect" leaves the edge itself out
+        skipped = int(mode == "reflect")
+        period = max(2 * (n - skipped), 1)
+        right, left = min(extent - high, n - skipped), min(low, n - skipped)
+        write(high, high + right, _backwards(high - 1 - skipped, right))
+        write(low - left, low, _backwards(low + skipped + left - 1, left))
+        low, high = low - left, high + right
+    while low > 0 or high < extent:  # whole periods of what is there, which doubles
+        step = (high - low) // period * period
+        right, left = min(extent - high, step), min(low, step)
+        write(high, high + right, slice(high - step, high - step + right))
+        write(low - left, low, slice(low - left + step, low + step))
+        low, high = low - left, high + right
+
+
+def _backwards(last: int, count: int) -> slice:
+    """`count` positions from `last` down."""
+    return slice(last, None if last < count else last - count, -1)
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
@@ -246,20 +268,27 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_va
         return _pad_constant(a, widths, _pairs(constant_values, a.ndim, "constant_values"))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad(): mode {mode!r} is unknown; give 'constant', 'edge', 'reflect', 'symmetric' or 'wrap'")
+    for axis, pair in enumerate(widths):
+        if any(pair) and a.shape[axis] == 0:
+            raise ValueError(f"pad(): axis {axis} has no element to repeat. Use mode='constant'")
+    x, inner = _surrounded(a, widths)
     for axis, (before, after) in enumerate(widths):
-        if before or after:
-            if a.shape[axis] == 0:
-                raise ValueError(f"pad(): axis {axis} has no element to repeat. Use mode='constant'")
-            positions = _source_positions(mode, a.shape[axis], before, after)
-            a = _native.take(a, _native.array(positions, _INT64, device=a.device), axis)
-    return a if any(map(any, widths)) else a.copy()
+        if x.size and (before or after):  # of the later axes what is there: those repeat the corners
+            _extend(x[(slice(None),) * (axis + 1) + inner[axis + 1 :]], axis, before, a.shape[axis], mode)
+    return x
+
+
+def _surrounded(a: ndarray, widths: list[tuple[int, int]]) -> tuple[ndarray, tuple[slice, ...]]:
+    """An array with `a` in its midst, and where that is."""
+    shape = tuple(before + n + after for n, (before, after) in zip(a.shape, widths, strict=True))
+    x = _native.empty(shape, a.dtype, device=a.device)
+    inner = tuple(slice(before, before + n) for n, (before, _) in zip(a.shape, widths, strict=True))
+    x[inner] = a
+    return x, inner
 
 
 def _pad_constant(a: ndarray, widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> ndarray:
-    shape = tuple(before + n + after for n, (before, after) in zip(a.shape, widths, strict=True))
-    x = _native.empty(shape, a.dtype, device=a.device)
-    inner: tuple[Any, ...] = tuple(slice(before, before + n) for n, (before, _) in zip(a.shape, widths, strict=True))
-    x[inner] = a
+    x, inner = _surrounded(a, widths)
     for axis, ((before, after), (low, high)) in enumerate(zip(widths, values, strict=True)):
         earlier, later = (slice(None),) * axis, inner[axis + 1 :]  # a later axis owns the corners, as in NumPy
         if before:
