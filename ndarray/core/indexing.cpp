@@ -287,13 +287,14 @@ Status check_unread_positions(const Tensor& x, const Indices& indices) {
   return {};
 }
 
-Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatter, bool accumulate) {
+Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatter, std::optional<Op> combine = {}) {
   if (values.size == 0) return check_unread_positions(x, call.indices);
   IndexArgs args;
   args.itemsize = static_cast<int>(x.itemsize());
   args.values = values.dl.data;
   args.base = static_cast<char*>(x.dl.data) + call.selection.offset * x.itemsize();
-  args.accumulate = accumulate;
+  args.accumulate = combine.has_value();
+  args.combine = combine.value_or(Op::kAdd);
   args.dtype = dtype_of(x);
   args.arrays = 0;
   DLBRIDGE_TRY(fill_args(call.loop, values, call.indices.entries.size(), args));
@@ -323,8 +324,8 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
 }
 
 // x[mask] = scalar needs no positions and no wait.
-bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool accumulate) noexcept {
-  return !accumulate && value.array == nullptr && items.size() == 1 && items[0].kind == IndexItem::Kind::kArray &&
+bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool combines) noexcept {
+  return !combines && value.array == nullptr && items.size() == 1 && items[0].kind == IndexItem::Kind::kArray &&
          is_bool(dtype_of(*items[0].array)) && std::ranges::equal(shape_of(*items[0].array), shape_of(x));
 }
 
@@ -353,17 +354,19 @@ Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out)
   IndexCall call;
   DLBRIDGE_TRY(plan(x, items, false, call));
   DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
-  return launch(x, call, out, false, false);
+  return launch(x, call, out, false);
 }
 
-Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool accumulate) {
+Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, std::optional<Op> combine) {
   if (x.readonly()) return malformed("the array is read-only. Write to a copy of it");
-  if (is_basic(items) && !accumulate) {
+  if (combine.value_or(Op::kAdd) != Op::kAdd && !is_host(x.dl.device))
+    return malformed("on a GPU values can be added to those that are there, no more");
+  if (is_basic(items) && !combine) {
     Tensor view;
     DLBRIDGE_TRY(view_at(x, items, view));
     return assign(view, value, "x[key] = value");
   }
-  if (is_masked_fill(x, items, value, accumulate)) return masked_fill(x, *items[0].array, value);
+  if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
   IndexCall call;
   DLBRIDGE_TRY(plan(x, items, true, call));
   Tensor scalar, cast, spread;
@@ -382,7 +385,7 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   Tensor shorter;
   DLBRIDGE_TRY(drop_leading_ones(source, static_cast<int>(call.loop.ndim), shorter));
   DLBRIDGE_TRY(broadcast_view(*source, {call.loop.shape, call.loop.ndim}, spread));
-  return launch(x, call, spread, true, accumulate);
+  return launch(x, call, spread, true, combine);
 }
 
 }  // namespace dlbridge::nd

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ndarray/core/array.h"
@@ -30,8 +31,9 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 // With index arrays: a copy. Out-of-bounds indices are an IndexError on the host; CUDA clamps them to the axis.
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
-// or with `accumulate` all are added.
-Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool accumulate = false);
+// or with `combine` all are, with what is there: by kAdd; on the host by kMaximum and kMinimum, too.
+Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value,
+                 std::optional<Op> combine = std::nullopt);
 
 // The coordinates of the elements that are not zero: x.ndim (0-d: one) int64 arrays. CUDA waits for their number.
 Status nonzero(const Tensor& x, std::span<Tensor> coordinates);

@@ -140,10 +140,11 @@ struct IndexArgs {
   std::int64_t index_strides[kMaxIndexArrays][kLoopDims];  // bytes
   std::int64_t extent[kMaxIndexArrays];                    // of the axis that array k indexes
   std::int64_t axis_stride[kMaxIndexArrays];               // bytes of x along that axis
-  bool accumulate;  // scatter: add (dtype) instead of overwrite; duplicates all count
+  bool accumulate;  // scatter: combine (dtype) instead of overwrite; duplicates all count
   DType dtype;      // for accumulate
   StreamHandle stream;
   Workspace workspace{};  // CUDA, scatter
+  Op combine = Op::kAdd;  // accumulate: by which operation. CUDA adds; the host has kMaximum and kMinimum, too
   bool unique = false;    // scatter: no two index tuples are equal (positions of a mask), so that no order matters
 };
 

@@ -86,6 +86,10 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/nonzero.cu:kTile": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+        "host/search.cpp:kBlock": ELEMENTS,
+        "host/search.cpp:kKeptKeys": ELEMENTS,
+        "host/search.cpp:kShortRow": ELEMENTS,
+        "host/search.cpp:kSteps": ELEMENTS,
     },
     "random": {
         "cuda/random.cu:kPerBlock": ELEMENTS,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/arithmetic.h"
 #include "ndarray/kernels/functors/index_plan.h"
 
 namespace dlbridge::nd::host_kernels {
@@ -25,15 +26,20 @@ struct Write {
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(base, value, bytes); }
 };
 
-template <class T>
-struct Add {
+template <class T, Op kOp>
+struct Combine {
   static constexpr int size = sizeof(T);
+  static arith_t<T> combined(arith_t<T> a, arith_t<T> b) {
+    if constexpr (kOp == Op::kMaximum) return fn::maximum(a, b);
+    else if constexpr (kOp == Op::kMinimum) return fn::minimum(a, b);
+    else return accumulated<T>(a, b);
+  }
   static void move(Bytes* value, Bytes* base) {
-    T sum, more;  // either may lie at an odd address: a view of packed records
-    std::memcpy(&sum, base, sizeof(T));
+    T all, more;  // either may lie at an odd address: a view of packed records
+    std::memcpy(&all, base, sizeof(T));
     std::memcpy(&more, value, sizeof(T));
-    sum = cast<T>(accumulated<T>(load(&sum), load(&more)));
-    std::memcpy(base, &sum, sizeof(T));
+    all = cast<T>(combined(load(&all), load(&more)));
+    std::memcpy(base, &all, sizeof(T));
   }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += sizeof(T)) move(value + at, base + at);
@@ -66,9 +72,14 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
       return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
     for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
   } else if (args.arrays == 1) {
-    for (std::int64_t i = 0; i < n; ++i)
-      Move::move(value + i * value_stride,
-                 base + i * base_stride + resolved(args, 0, at.index[0] + i * args.index_strides[0][0]));
+    // Copies of what the loop needs: a store to the base may change the arguments, as far as the compiler knows.
+    const Bytes* index = reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0];
+    const std::int64_t index_stride = args.index_strides[0][0], extent = args.extent[0], step = args.axis_stride[0];
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::int64_t position;
+      std::memcpy(&position, index + i * index_stride, sizeof position);
+      Move::move(value + i * value_stride, base + i * base_stride + resolve_index(position, extent) * step);
+    }
   } else {
     for (std::int64_t i = 0; i < n; ++i) {
       Bytes* to = base + i * base_stride;
@@ -102,6 +113,18 @@ int walk(const IndexArgs& args) {
   }
 }
 
+// Of a dense row, without a branch for each index.
+bool row_in_bounds(const Bytes* index, std::int64_t n, std::int64_t extent) {
+  std::int64_t low = 0, high = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t i;
+    std::memcpy(&i, index + k * static_cast<std::int64_t>(sizeof i), sizeof i);
+    low = i < low ? i : low;
+    high = i > high ? i : high;
+  }
+  return low >= -extent && high < extent;
+}
+
 // Each index once: dims along which an array does not move are left out of its walk.
 bool in_bounds(const IndexArgs& args) {
   for (int k = 0; k < args.arrays; ++k) {
@@ -112,8 +135,13 @@ bool in_bounds(const IndexArgs& args) {
       shape[ndim] = args.shape[d];
       strides[ndim++] = args.index_strides[k][d];
     }
+    const std::int64_t extent = args.extent[k];
+    if (ndim == 1 && strides[0] == static_cast<std::int64_t>(sizeof(std::int64_t))) {
+      if (!row_in_bounds(reinterpret_cast<const Bytes*>(args.index[k]), shape[0], extent)) return false;
+      continue;
+    }
     for (;;) {
-      const std::int64_t i = index_at(args, k, offset), extent = args.extent[k];
+      const std::int64_t i = index_at(args, k, offset);
       if (i < -extent || i >= extent) return false;
       int d = 0;
       for (; d < ndim; ++d) {
@@ -140,6 +168,11 @@ int walk_size(const IndexArgs& args) {
   }
 }
 
+template <Op kOp>
+int walk_extreme(const IndexArgs& args) {
+  return visit_dtype<kAllSet>(args.dtype, [&]<class T>() { return walk<Combine<T, kOp>>(args); }, kErrorUnsupported);
+}
+
 }  // namespace
 
 int gather(const IndexArgs& args) {
@@ -154,7 +187,12 @@ int scatter(const IndexArgs& args) {
   IndexArgs loop = args;
   compact_loop(loop);
   if (!loop.accumulate) return walk_size<Write>(loop);
-  return visit_accumulated(loop.dtype, [&]<class T>() { return walk<Add<T>>(loop); });
+  switch (loop.combine) {
+    case Op::kAdd: return visit_accumulated(loop.dtype, [&]<class T>() { return walk<Combine<T, Op::kAdd>>(loop); });
+    case Op::kMaximum: return walk_extreme<Op::kMaximum>(loop);
+    case Op::kMinimum: return walk_extreme<Op::kMinimum>(loop);
+    default: return kErrorUnsupported;
+  }
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -1,19 +1,87 @@
-// searchsorted on the host: a binary search for each value.
+// searchsorted on the host, many values at a time and without branches: in a short row a comparison with each element,
+// else binary searches in step, whose loads do not wait for each other.
+#include <algorithm>
+
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/search_row.h"
 
 namespace dlbridge::nd::host_kernels {
+namespace {
+
+constexpr std::int64_t kSteps = 16;
+constexpr std::int64_t kShortRow = 24;
+constexpr std::int64_t kKeptKeys = 512;  // of a row whose elements are looked at so often that their keys are kept
+
+// Whether an element of the row comes before a value's place.
+template <bool kRight, class Key>
+bool is_before(Key element, Key value) noexcept {
+  return kRight ? !(value < element) : element < value;
+}
+
+template <class T>
+using KeyOf = decltype(functors::order_key(T{}));
+
+template <class T, bool kRight>
+void search_short(const SearchArgs& args, const KeyOf<T>* row) {
+  using Key = KeyOf<T>;
+  constexpr std::int64_t kBlock = 512;
+  const T* values = static_cast<const T*>(args.values);
+  Key keys[kBlock];
+  std::uint8_t before[kBlock];
+  for (std::int64_t first = 0; first < args.count; first += kBlock) {
+    const std::int64_t n = std::min(kBlock, args.count - first);
+    for (std::int64_t j = 0; j < n; ++j) keys[j] = functors::order_key(values[first + j]);
+    std::fill_n(before, n, std::uint8_t{0});
+    for (std::int64_t k = 0; k < args.n; ++k)
+      for (std::int64_t j = 0; j < n; ++j)
+        before[j] = static_cast<std::uint8_t>(before[j] + is_before<kRight>(row[k], keys[j]));
+    for (std::int64_t j = 0; j < n; ++j) args.out[first + j] = before[j];
+  }
+}
+
+// key_at(k): of the row's element k.
+template <class T, bool kRight, class KeyAt>
+void search_in_step(const SearchArgs& args, KeyAt key_at) {
+  const T* values = static_cast<const T*>(args.values);
+  for (std::int64_t begin = 0; begin < args.count; begin += kSteps) {
+    const std::int64_t count = std::min(kSteps, args.count - begin);
+    KeyOf<T> keys[kSteps];
+    std::int64_t first[kSteps] = {};
+    for (std::int64_t j = 0; j < kSteps; ++j) keys[j] = functors::order_key(values[begin + std::min(j, count - 1)]);
+    // Of the n elements from `first` on, those that come before the value are counted still.
+    std::int64_t n = args.n;
+    for (; n > 1; n -= n / 2)
+      for (std::int64_t j = 0; j < kSteps; ++j)
+        first[j] += is_before<kRight>(key_at(first[j] + n / 2 - 1), keys[j]) ? n / 2 : 0;
+    for (std::int64_t j = 0; j < count; ++j)
+      args.out[begin + j] = first[j] + (n == 1 && is_before<kRight>(key_at(first[j]), keys[j]) ? 1 : 0);
+  }
+}
+
+template <class T, bool kRight>
+int search_row(const SearchArgs& args) {
+  const T* sorted = static_cast<const T*>(args.sorted);
+  if (args.count < kSteps) {
+    const T* values = static_cast<const T*>(args.values);
+    for (std::int64_t j = 0; j < args.count; ++j) args.out[j] = functors::search_row(sorted, args.n, values[j], kRight);
+    return 0;
+  }
+  KeyOf<T> keys[kKeptKeys];
+  if (args.count <= args.n || args.n > kKeptKeys) {
+    search_in_step<T, kRight>(args, [=](std::int64_t k) { return functors::order_key(sorted[k]); });
+    return 0;
+  }
+  for (std::int64_t k = 0; k < args.n; ++k) keys[k] = functors::order_key(sorted[k]);
+  if (args.n <= kShortRow) search_short<T, kRight>(args, keys);
+  else search_in_step<T, kRight>(args, [&](std::int64_t k) { return keys[k]; });
+  return 0;
+}
+
+}  // namespace
 
 int search(const SearchArgs& args) {
   return visit_dtype<kAllSet>(
-      args.dtype,
-      [&]<class T>() {
-        const T* sorted = static_cast<const T*>(args.sorted);
-        const T* values = static_cast<const T*>(args.values);
-        for (std::int64_t j = 0; j < args.count; ++j)
-          args.out[j] = functors::search_row(sorted, args.n, values[j], args.right);
-        return 0;
-      },
+      args.dtype, [&]<class T>() { return args.right ? search_row<T, true>(args) : search_row<T, false>(args); },
       kErrorUnsupported);
 }
 

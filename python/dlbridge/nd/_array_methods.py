@@ -233,7 +233,7 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
     keys = indices if isinstance(indices, tuple) else (indices,)
     arrays = tuple(as_array(key, self) for key in keys)
     arrays = tuple(key for a in arrays for key in (_native.nonzero(a) if str(a.dtype) == "bool" else (a,)))
-    _native.index_add(self, arrays, value)
+    _native.index_combine(self, arrays, value)
 
 
 _clipped, _rounded = (_late("dlbridge.nd._elementwise", name) for name in ("clip", "round"))

@@ -31,14 +31,10 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
         )
     if index(minlength) < 0:
         raise ValueError(f"bincount(): minlength is {minlength}; it is a length, 0 or more")
-    if x.size and kind_of(x.dtype) == "i" and int(x.min()) < 0:
-        raise ValueError(f"bincount(): x holds {int(x.min())}; it counts integers from 0 on")
-    n = minlength if x.size == 0 else int(x.max()) + 1
+    n = minlength if x.size == 0 else _largest_of_naturals(x) + 1
     n = n if n > minlength else minlength
     if weights is None:
-        ends = count_up(n, x.device)
-        ordered = _native.sort(x.astype(_INT64, copy=False), 0, False, False)
-        return _native.searchsorted_flat(ordered, ends, True) - _native.searchsorted_flat(ordered, ends, False)
+        return _counts(x.astype(_INT64, copy=False), n)
     w = as_array(weights, x)
     if w.shape != x.shape:
         raise ValueError(f"bincount(): weights of shape {w.shape} for values of shape {x.shape}; they must be equal")
@@ -46,8 +42,33 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
         raise TypeError(f"bincount(): weights are {w.dtype}; they must be real")
     totals = _native.empty((n,), _FLOAT64, device=x.device)
     totals.fill(0)
-    _native.index_add(totals, (x.astype(_INT64, copy=False),), w.astype(_FLOAT64, copy=False))
+    _native.index_combine(totals, x.astype(_INT64, copy=False), w.astype(_FLOAT64, copy=False))
     return totals
+
+
+def _largest_of_naturals(x: ndarray) -> int:
+    """The largest of integers from 0 on. ValueError for others."""
+    signed = kind_of(x.dtype) == "i"
+    if signed and isinstance(x, _native.HostArray):  # in one walk: read as unsigned, the negative ones are the largest
+        found = int(x.view(f"u{x.dtype.name}").max())
+        if found >> (8 * x.itemsize - 1) == 0:
+            return found
+    if signed and int(x.min()) < 0:
+        raise ValueError(f"bincount(): x holds {int(x.min())}; it counts integers from 0 on")
+    return int(x.max())
+
+
+def _counts(x: ndarray, n: int) -> ndarray:
+    """How often each of the numbers from 0 to n - 1 occurs. By sorting on a GPU, where many threads would wait for one
+    place; the host adds to it."""
+    if isinstance(x, _native.HostArray):
+        counts = _native.empty((n,), _INT64, device=x.device)
+        counts.fill(0)
+        _native.index_combine(counts, x, 1)
+        return counts
+    ends = count_up(n, x.device)
+    ordered = _native.sort(x, 0, False, False)
+    return _native.searchsorted_flat(ordered, ends, True) - _native.searchsorted_flat(ordered, ends, False)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: tuple[float, float] | None = None) -> ndarray:
@@ -93,22 +114,43 @@ def histogram(
     flat = a.ravel()
     common = _native.result_type(flat.dtype, edges.dtype)
     flat, marks = flat.astype(common, copy=False), edges.astype(common, copy=False)
-    if weights is None:
-        ordered = _native.sort(flat, 0, False, False)
-        below = _native.searchsorted_flat(ordered, marks, False)
-        below[-1:] = _native.searchsorted_flat(ordered, marks[-1:], True)
-        counts = below[1:] - below[:-1]
-    else:
-        w = as_array(weights, a).ravel()
-        position = _native.searchsorted_flat(marks, flat, True) - 1
-        position = _native.where(flat == marks[-1], edges.size - 2, position)
-        inside = (flat >= marks[0]) & (flat <= marks[-1])
-        dtype = w.dtype if is_inexact(w) else _FLOAT64
-        counts = _native.empty((edges.size - 1,), dtype, device=a.device)
-        counts.fill(0)
-        _native.index_add(counts, (position[inside],), w[inside].astype(dtype, copy=False))
-        if w.dtype != dtype:
-            counts = counts.astype(w.dtype)
+    w = None if weights is None else as_array(weights, a).ravel()
+    counts = _binned_on_host(flat, marks, w) if isinstance(flat, _native.HostArray) else _binned(flat, marks, w)
     if density:
         return counts / (edges[1:] - edges[:-1]) / counts.sum(), edges
     return counts, edges
+
+
+def _weight_dtype(w: ndarray) -> Any:
+    return w.dtype if is_inexact(w) else _FLOAT64
+
+
+def _binned(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
+    """The counts of the bins between the marks, or the sums of the weights."""
+    if w is None:
+        ordered = _native.sort(flat, 0, False, False)
+        below = _native.searchsorted_flat(ordered, marks, False)
+        below[-1:] = _native.searchsorted_flat(ordered, marks[-1:], True)
+        return below[1:] - below[:-1]
+    position = _native.searchsorted_flat(marks, flat, True) - 1
+    position = _native.where(flat == marks[-1], marks.size - 2, position)
+    inside = (flat >= marks[0]) & (flat <= marks[-1])
+    sums = _native.empty((marks.size - 1,), _weight_dtype(w), device=flat.device)
+    sums.fill(0)
+    _native.index_combine(sums, position[inside], w[inside].astype(sums.dtype, copy=False))
+    return sums.astype(w.dtype, copy=False)
+
+
+def _binned_on_host(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
+    """The same without a sort, and without the elements that lie outside: they have a bin before the first and one
+    behind the last."""
+    position = _native.searchsorted_flat(marks, flat, True)
+    at_end = flat == marks[-1]  # these belong to the bin before it
+    if w is None:
+        counts = _counts(position, marks.size + 1)
+        counts[-2:-1] += at_end.sum()
+        return counts[1:-1].copy()
+    sums = _native.empty((marks.size + 1,), _weight_dtype(w), device=flat.device)
+    sums.fill(0)
+    _native.index_combine(sums, _native.subtract(position, at_end), w.astype(sums.dtype, copy=False))
+    return sums[1:-1].astype(w.dtype)

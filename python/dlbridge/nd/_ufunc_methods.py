@@ -84,6 +84,8 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
         raise TypeError(f"{self.__name__}.at: Unsupported type {type(a)}; give an nd array")
     if (b is None) != (self.nin == 1):
         raise ValueError(f"{self.__name__}.at: it takes {self.nin} operand(s) for each position")
+    if b is not None and isinstance(a, _native.HostArray) and _combine_on_host(self.__name__, a, indices, b):
+        return
     positions = count_up(a.size, a.device).reshape(a.shape)[indices]
     operands: list[ndarray] = []
     if b is not None:
@@ -91,9 +93,26 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
     positions = positions.ravel()
     if self.__name__ in ("add", "subtract") and a.dtype != "bool" and _native.result_type(a, operands[0]) == a.dtype:
         step = operands[0].astype(a.dtype, copy=False)
-        _native.index_add(a, _places(positions, a), step if self.__name__ == "add" else _native.negative(step))
+        _native.index_combine(a, _places(positions, a), step if self.__name__ == "add" else _native.negative(step))
         return
     _one_after_the_other(self, a, positions, operands)
+
+
+def _combine_on_host(name: str, a: ndarray, indices: Any, b: Any) -> bool:
+    """ufunc_at() by one walk over the positions, which the host's kernels take in their order, for the operations that
+    these have; False where nothing was done."""
+    from dlbridge.nd._arguments import as_operands
+
+    if name not in ("add", "subtract", "maximum", "minimum"):
+        return False
+    step = as_operands(a, b)[1]
+    if _native.result_type(a, step) != a.dtype or (name in ("add", "subtract") and a.dtype == "bool"):
+        return False
+    step = step.astype(a.dtype, copy=False)
+    if name == "subtract":
+        name, step = "add", _native.negative(step)
+    _native.index_combine(a, indices, step, name)
+    return True
 
 
 def _places(positions: ndarray, a: ndarray) -> tuple[ndarray, ...]:

@@ -166,18 +166,20 @@ PyObject* take(PyObject*, const Call& a) {
   });
 }
 
-constexpr char kIndexAdd[] =
-    "index_add($module, x, indices, values)\n--\n\nx[indices] += values, where duplicates all count.";
-PyObject* index_add(PyObject*, const Call& a) {
+constexpr char kIndexCombine[] =
+    "index_combine($module, x, key, values, op='add')\n--\n\n"
+    "x[key] = op(x[key], values), where positions named more than once all count; 'maximum' and 'minimum' on the host "
+    "alone.";
+PyObject* index_combine(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
   const core::Input value = a.operand(2);
-  const Ref tuple = owned(PySequence_Tuple(a.given(1)));
-  std::vector<core::IndexItem> items(static_cast<std::size_t>(PyTuple_GET_SIZE(tuple.get())));
-  for (std::size_t k = 0; k < items.size(); ++k) {
-    items[k].kind = core::IndexItem::Kind::kArray;
-    items[k].array = &need_array(PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k)), a.operation());
-  }
-  throw_if_bad(core::assign_at(x, items, value, true), a.operation());
+  core::Op op = core::Op::kAdd;
+  if (a[3] != nullptr)
+    for (const core::Op other : {core::Op::kMaximum, core::Op::kMinimum})
+      if (PyUnicode_CompareWithASCIIString(a[3], core::info(other).name.data()) == 0) op = other;
+  Key key;
+  parse_key(a.given(1), x.dl.device, key);
+  throw_if_bad(core::assign_at(x, key.get(), value, op), a.operation());
   Py_RETURN_NONE;
 }
 
@@ -219,7 +221,7 @@ std::vector<PyType_Slot> subscript_slots() {
 }
 
 void init_indexing(PyObject* module) {
-  add_functions(module, {method<kTake, take>(), method<kIndexAdd, index_add>(), method<kNonzero, nonzero>(),
+  add_functions(module, {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(),
                          method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>()});
 }
 
