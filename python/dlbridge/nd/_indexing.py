@@ -105,6 +105,10 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
     positions, values = as_array(ind, a).ravel(), as_values(v, a).ravel()
     if positions.size == 0 or values.size == 0:
         return
+    if mode == "raise" and values.size in (1, positions.size) and isinstance(a, _native.HostArray) and a._flags[0]:
+        flat = a.reshape(-1)  # the host refuses positions out of bounds before it writes
+        flat[positions] = values
+        return
     positions = _within(positions.astype(_INT64, copy=False), a.size, mode, "put")
     if values.size != positions.size:
         from dlbridge.nd._joining import resize

@@ -127,7 +127,13 @@ def _repeated_positions(counts: ndarray, extent: int, axis: int) -> ndarray:
     if int(counts.min()) < 0:
         raise ValueError(f"repeat(): repeats {int(counts.min())} is negative; it is a number of times")
     ends = counts.cumsum()
-    positions = count_up(int(ends[-1]), counts.device)
+    total = int(ends[-1])
+    if isinstance(counts, _native.HostArray):  # a step up at each end, where the positions of a GPU look for theirs
+        steps = _native.empty((total + 1,), _INT64, device=counts.device)
+        steps.fill(0)
+        _native.index_combine(steps, ends[:-1], 1)
+        return steps[:-1].cumsum()
+    positions = count_up(total, counts.device)
     return _native.searchsorted_flat(ends, positions, True)
 
 

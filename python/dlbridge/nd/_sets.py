@@ -17,6 +17,7 @@ else:
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
+_TABLE_PAYS = 2000  # elements
 
 if TYPE_CHECKING:
 
@@ -118,6 +119,25 @@ def unique_values(x: ArrayLike, /) -> ndarray:
     return _values(as_array(x), False)
 
 
+def _in_table(flat: ndarray, test: ndarray) -> ndarray | None:
+    """isin() of integers on the host that lie so close together that a table of all of them is cheaper than a sort;
+    None for others."""
+    if not isinstance(flat, _native.HostArray) or flat.dtype.kind not in "iu" or test.size + flat.size < _TABLE_PAYS:
+        return None
+    low, high = int(test.min()), int(test.max())
+    if high - low > 6 * (test.size + flat.size):
+        return None
+    table = _native.empty((high - low + 1,), "bool", device=flat.device)
+    table.fill(False)
+
+    def place(x: ndarray) -> ndarray:  # narrow dtypes do not hold the distance of their own limits
+        return (x - low if x.itemsize == 8 else x.astype(_INT64) - low).astype(_INT64, copy=False)
+
+    table[place(test)] = True
+    near = _native.clip(flat, low, high)
+    return _native.take(table, place(near), 0) & (near == flat)
+
+
 def isin(element: ArrayLike, test_elements: ArrayLike, *, invert: bool = False) -> ndarray:
     """For each element whether it is among the test elements; invert: whether it is not."""
     element, test = as_arrays(element, test_elements)
@@ -127,6 +147,10 @@ def isin(element: ArrayLike, test_elements: ArrayLike, *, invert: bool = False) 
         found.fill(False)
     else:
         flat = element.astype(dtype, copy=False).ravel()
+        listed = _in_table(flat, test.astype(dtype, copy=False).ravel())
+        if listed is not None:
+            found = listed.reshape(element.shape)
+            return ~found if invert else found
         ordered = _native.sort(test.astype(dtype, copy=False).ravel(), 0, False, False)
         place = _native.searchsorted_flat(ordered, flat, False)
         place = _native.minimum(place, ordered.size - 1)  # behind the last one: compared with it, and found unequal

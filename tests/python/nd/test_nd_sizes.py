@@ -1,4 +1,4 @@
-"""Sizes around those at which kernels change their ways: scatters, unique values, matrix products."""
+"""Sizes around those at which kernels change their ways: scatters, searches, counts, unique values, matrix products."""
 
 import itertools
 
@@ -38,6 +38,78 @@ def test_an_accumulating_scatter_counts_every_value(size, dtype, device):
     np.add.at(want, places, values)
     nd.add.at(got, nd.asarray(places, device=device), nd.asarray(values, device=device))
     np.testing.assert_array_equal(got.get(), want)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("size", [1, 2, 1025, 5000])
+def test_an_extreme_at_positions_sees_every_value(size, dtype, name, device):
+    random = np.random.default_rng(size)
+    values, places = random.integers(0, 100, size).astype(dtype), random.integers(-size, size, size)
+    values[size // 2] = np.nan if values.dtype.kind in "fc" else 1
+    want = random.integers(0, 100, size).astype(dtype)
+    got = nd.array(want, device=device)
+    getattr(np, name).at(want, places, values)
+    getattr(nd, name).at(got, nd.asarray(places, device=device), nd.asarray(values, device=device))
+    np.testing.assert_array_equal(got.get(), want)
+
+
+ROWS = [1, 2, 23, 24, 25, 511, 512, 513, 3000]  # short rows are compared with as a whole on the host
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("row", ROWS)
+def test_searches_in_rows_of_every_length(row, dtype, device):
+    random = np.random.default_rng(row)
+    knots, values = (random.integers(0, 100, n).astype(dtype) for n in (row, 700))
+    if knots.dtype.kind in "fc":
+        knots[row // 2 :: 7] = values[::9] = np.nan
+    knots.sort()
+    for side, count in itertools.product(("left", "right"), (1, 16, 17, 700)):
+        got = nd.searchsorted(nd.asarray(knots, device=device), nd.asarray(values[:count], device=device), side)
+        np.testing.assert_array_equal(got.get(), np.searchsorted(knots, values[:count], side))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("bins", [1, 10, 23, 24, 100, 600, [-3, 0, 0, 2, 50], list(range(-20, 30))])
+def test_histograms_count_what_lies_in_each_bin(bins, dtype, device):
+    random = np.random.default_rng(3)
+    x, weights = random.integers(0, 60, 3000).astype(dtype), random.integers(0, 5, 3000).astype("float64")
+    for w in (None, weights, weights.astype("int32")):
+        given = None if w is None else nd.asarray(w, device=device)
+        counts, edges = nd.histogram(nd.asarray(x, device=device), bins, weights=given)
+        wanted, marks = np.histogram(x, bins, weights=w)
+        assert (counts.dtype, edges.dtype) == (wanted.dtype, marks.dtype)
+        np.testing.assert_array_equal(counts.get(), wanted)
+        np.testing.assert_allclose(edges.get(), marks, rtol=1e-6)
+
+
+def test_nothing_that_is_no_number_falls_in_a_bin(device):
+    x = np.array([np.nan, 1, 2, np.inf, -np.inf, 3, np.nan])
+    got = nd.histogram(nd.asarray(x, device=device), [1, 2, 3])
+    np.testing.assert_array_equal(got[0].get(), np.histogram(x, [1, 2, 3])[0])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("size", [0, 1, 1999, 3000])
+def test_members_and_counts_of_integers_close_together(size, dtype, device):
+    random, limits = np.random.default_rng(size), np.iinfo(dtype)
+    x = random.integers(0, 100, size).astype(dtype)
+    if size:
+        got = nd.bincount(nd.asarray(x, device=device))
+        np.testing.assert_array_equal(got.get(), np.bincount(x.astype("int64")))
+    x[::7], x[1::7] = limits.min, limits.max
+    for test in (x[:5], random.integers(0, 100, 50).astype(dtype), np.array([limits.min, limits.max] * 20, dtype)):
+        for invert in (False, True):
+            got = nd.isin(nd.asarray(x, device=device), nd.asarray(test, device=device), invert=invert)
+            np.testing.assert_array_equal(got.get(), np.isin(x, test, invert=invert))
+
+
+@pytest.mark.parametrize("counts", [[0, 0, 0], [0, 3, 0], [2, 0, 5], [0, 0, 1], [4, 0, 0]])
+def test_repeats_of_nothing_between_others(counts, device):
+    x = np.arange(6).reshape(2, 3)
+    got = nd.repeat(nd.asarray(x, device=device), nd.asarray(counts, device=device), axis=1)
+    np.testing.assert_array_equal(got.get(), np.repeat(x, counts, axis=1))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "complex64"])
