@@ -6,7 +6,7 @@ Each loads what it needs when it is called: importing this module imports nothin
 from __future__ import annotations
 
 from dlbridge.nd import _native
-from dlbridge.nd._ufunc_methods import scan
+from dlbridge.nd._ufunc_methods import late, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,29 +18,15 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def _late(module: str, name: str) -> Callable[..., Any]:
-    """The function of that name, looked up when it is first called."""
-    found: Any = None
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal found
-        if found is None:
-            from importlib import import_module
-
-            found = getattr(import_module(module), name)
-        return found(*args, **kwargs)
-
-    return call
-
-
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 
 def _flags(self: ndarray) -> Any:
     """How the array lies in memory: c_contiguous, f_contiguous, owndata, writeable; also by NumPy's names as items."""
-    from dlbridge.nd._flags import Flags
+    return _Flags(*self._flags)
 
-    return Flags(*self._flags)
+
+_Flags = late("_flags", "Flags")
 
 
 _plain_device = ndarray.device
@@ -236,10 +222,10 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
     _native.index_combine(self, arrays, value)
 
 
-_clipped, _rounded = (_late("dlbridge.nd._elementwise", name) for name in ("clip", "round"))
-_product = _late("dlbridge.nd.linalg", "dot")
-_search = _late("dlbridge.nd._searching", "searchsorted")
-_compressed = _late("dlbridge.nd._indexing", "compress")
+_clipped, _rounded = (late("_elementwise", name) for name in ("clip", "round"))
+_product = late("linalg", "dot")
+_search = late("_searching", "searchsorted")
+_compressed = late("_indexing", "compress")
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
@@ -297,7 +283,7 @@ def compress(self: ndarray, condition: ArrayLike, axis: int | None = None, out: 
 
 def _delegate(module: str, name: str) -> Callable[..., Any]:
     """A method that calls the function of that name, the array first."""
-    method = _late(module, name)
+    method = late(module, name)
     method.__name__ = name
     method.__qualname__ = f"ndarray.{name}"
     method.__doc__ = f"nd.{name}(self, …)."
@@ -305,14 +291,14 @@ def _delegate(module: str, name: str) -> Callable[..., Any]:
 
 
 _DELEGATED = {
-    "argpartition": "dlbridge.nd._searching",
-    "argsort": "dlbridge.nd._searching",
-    "choose": "dlbridge.nd._indexing",
-    "ptp": "dlbridge.nd._statistics",
-    "put": "dlbridge.nd._indexing",
-    "repeat": "dlbridge.nd._joining",
-    "take": "dlbridge.nd._indexing",
-    "trace": "dlbridge.nd._grids",
+    "argpartition": "_searching",
+    "argsort": "_searching",
+    "choose": "_indexing",
+    "ptp": "_statistics",
+    "put": "_indexing",
+    "repeat": "_joining",
+    "take": "_indexing",
+    "trace": "_grids",
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,

@@ -244,9 +244,11 @@ def full(
 
 def _like(a: ArrayLike, dtype: DTypeLike | None, order: str | None, shape: Shape | None, device: DeviceLike) -> ndarray:
     a = as_array(a)
-    order = _check_order(order, "empty_like")
     dtype = a.dtype if dtype is None else dtype
     device = a.device if device is None else device
+    if order == "K" and shape is None and a._flags[0]:  # nearly always
+        return _native.empty(a.shape, dtype, device=device)
+    order = _check_order(order, "empty_like")
     extents = a.shape if shape is None else shape_of(shape, "empty_like")
     c_contiguous, f_contiguous, *_ = a._flags
     if order in "AK" and (c_contiguous or not f_contiguous or len(extents) != a.ndim):

@@ -7,7 +7,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, is_inexact
-from dlbridge.nd._manipulation import atleast_3d, expand_dims
+from dlbridge.nd._manipulation import atleast_3d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     times = index(repeats)
     if times < 0:
         raise ValueError(f"repeat(): repeats {times} is negative; it is a number of times")
-    wide = expand_dims(a, axis + 1)
+    wide = a[(slice(None),) * (axis + 1) + (None,)]
     shape = (*a.shape[: axis + 1], times, *a.shape[axis + 1 :])
     flat = (*a.shape[:axis], extent * times, *a.shape[axis + 1 :])
     return _native.broadcast_to(wide, shape).reshape(flat, copy=True)

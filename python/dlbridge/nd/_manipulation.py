@@ -159,6 +159,8 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
 def flip(m: ArrayLike, /, axis: Axis = None) -> ndarray:
     """A view with the order of elements reversed along axes, all by default. Source: Array API 2024.12."""
     m = as_array(m)
+    if isinstance(axis, int):
+        return m[(slice(None),) * normalize_axis(axis, m.ndim, "flip") + (slice(None, None, -1),)]
     axes = normalize_axes(axis, m.ndim, "flip")
     return m[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(m.ndim))]
 

@@ -126,12 +126,10 @@ def flatnonzero(a: ArrayLike) -> ndarray:
 
 def argwhere(a: ArrayLike) -> ndarray:
     """The positions of the elements that are not zero, one row each."""
-    from dlbridge.nd._joining import stack
-
     a = as_array(a)
     if a.ndim == 0:
         return _native.empty((int(bool(a)), 0), _INT64, device=a.device)
-    return stack(a.nonzero(), 0).T  # laid out as NumPy does it
+    return _native.stack(_native.nonzero(a), 0).T  # laid out as NumPy does it
 
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /) -> Any:

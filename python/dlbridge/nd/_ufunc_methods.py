@@ -6,11 +6,34 @@ from dlbridge.nd import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, Axis, DTypeLike
 
 ndarray = _native.ndarray
+
+
+def late(module: str, name: str) -> Callable[..., Any]:
+    """The function of that name in that module of dlbridge.nd, imported when it is first called."""
+    found: Any = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal found
+        if found is None:
+            from importlib import import_module
+
+            found = getattr(import_module(f"dlbridge.nd.{module}"), name)
+        return found(*args, **kwargs)
+
+    return call
+
+
+as_array, as_arrays, as_operands, count_up, into = (
+    late("_arguments", name) for name in ("as_array", "as_arrays", "as_operands", "count_up", "into")
+)
+is_inexact = late("_dtypes", "is_inexact")
+unravel_index = late("_indexing", "unravel_index")
 
 _REDUCTIONS = {
     "add": "sum",
@@ -29,9 +52,6 @@ def _lacks(ufunc: Any, method: str, table: dict[str, str]) -> TypeError:
 
 def scan(x: ndarray, name: str, axis: int | None, dtype: DTypeLike | None, out: ndarray | None) -> ndarray:
     """The running sum or product: nd.cumsum() and nd.cumprod() as methods have them."""
-    from dlbridge.nd._arguments import into
-    from dlbridge.nd._dtypes import is_inexact
-
     if dtype is None and isinstance(out, ndarray) and is_inexact(out):  # as reduce() has it
         dtype = _native.result_type(x.dtype, out.dtype)
     x, along = (x.ravel(), 0) if axis is None else (x if x.ndim else x.reshape(1), axis)
@@ -47,8 +67,6 @@ def ufunc_reduce(
     keepdims: bool = False,
 ) -> ndarray:
     """The ufunc between all elements along axes, axis 0 by default; None: all."""
-    from dlbridge.nd._arguments import as_array
-
     if self.__name__ not in _REDUCTIONS:
         raise _lacks(self, "reduce", _REDUCTIONS)
     return _native.reduce(_REDUCTIONS[self.__name__], as_array(array), axis, dtype, keepdims, out, 0.0)
@@ -58,8 +76,6 @@ def ufunc_accumulate(
     self: Any, array: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """The running result of the ufunc along an axis."""
-    from dlbridge.nd._arguments import as_array
-
     if self.__name__ not in _SCANS:
         raise _lacks(self, "accumulate", _SCANS)
     return scan(as_array(array), _SCANS[self.__name__], axis, dtype, out)
@@ -67,8 +83,6 @@ def ufunc_accumulate(
 
 def ufunc_outer(self: Any, A: ArrayLike, B: ArrayLike, /, **kwargs: Any) -> Any:
     """The ufunc of all pairs of elements of two arrays."""
-    from dlbridge.nd._arguments import as_arrays
-
     if self.nin != 2:
         raise ValueError(f"{self.__name__}.outer: it takes {self.nin} operand(s); an outer product has two")
     a, b = as_arrays(A, B)
@@ -78,8 +92,6 @@ def ufunc_outer(self: Any, A: ArrayLike, B: ArrayLike, /, **kwargs: Any) -> Any:
 def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
     """The ufunc in place at what `indices` selects (arrays, masks, slices); positions named more than once count each
     time, one after the other. Waits for how often. The results are cast to the dtype of `a`, as NumPy does it."""
-    from dlbridge.nd._arguments import as_operands, count_up
-
     if not isinstance(a, ndarray):
         raise TypeError(f"{self.__name__}.at: Unsupported type {type(a)}; give an nd array")
     if (b is None) != (self.nin == 1):
@@ -101,8 +113,6 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
 def _combine_on_host(name: str, a: ndarray, indices: Any, b: Any) -> bool:
     """ufunc_at() by one walk over the positions, which the host's kernels take in their order, for the operations that
     these have; False where nothing was done."""
-    from dlbridge.nd._arguments import as_operands
-
     if name not in ("add", "subtract", "maximum", "minimum"):
         return False
     step = as_operands(a, b)[1]
@@ -116,15 +126,11 @@ def _combine_on_host(name: str, a: ndarray, indices: Any, b: Any) -> bool:
 
 
 def _places(positions: ndarray, a: ndarray) -> tuple[ndarray, ...]:
-    from dlbridge.nd._indexing import unravel_index
-
     return unravel_index(positions, a.shape)
 
 
 def _one_after_the_other(function: Any, a: ndarray, positions: ndarray, operands: list[ndarray]) -> None:
     """In rounds: the first time that each position is named, the second, …"""
-    from dlbridge.nd._arguments import count_up
-
     if positions.size == 0:
         return
     order = _native.argsort(positions, 0)

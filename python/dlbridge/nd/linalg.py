@@ -118,7 +118,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     position = index(axis)
     if not -low <= position < low:
         normalize_axis(position, low, "vecdot")
-    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if position != -1:
+        a, b = moveaxis(a, position, -1), moveaxis(b, position, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"vecdot(): {a.shape[-1]} and {b.shape[-1]} elements along axis {axis}; they must be equal")
     if kind_of(a.dtype) == "c":
