@@ -8,6 +8,7 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/matmul_types.h"
+#include "ndarray/kernels/host/blas.h"
 
 #if defined(__clang__)
 #define DLBRIDGE_ND_UNROLL _Pragma("unroll")
@@ -262,6 +263,7 @@ int matrix_vector(const MatrixVector& p) {
 }  // namespace
 
 int matmul(const MatmulArgs& args) {
+  if (multiply_by_blas(args)) return 0;
   MatrixVector vector;
   if (as_matrix_vector(args, vector))
     return visit_product(args.dtype, [&]<class T>() { return matrix_vector<T>(vector); });
