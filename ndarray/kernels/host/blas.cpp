@@ -22,7 +22,7 @@ enum Transpose { kAsIs = 111, kTransposed = 112 };
 constexpr DTypeSet kBlasSet =
     bit(DType::kFloat32) | bit(DType::kFloat64) | bit(DType::kComplex64) | bit(DType::kComplex128);
 
-// --- the library ------------------------------------------------------------------------------------------------------
+// --- the library ----------------------------------------------------------------------------------------------------
 
 struct Symbols {  // of one dtype
   void *gemm, *gemv, *dot;
@@ -105,7 +105,7 @@ bool is_wanted() noexcept {
   return wanted;
 }
 
-// --- the calls --------------------------------------------------------------------------------------------------------
+// --- the calls ------------------------------------------------------------------------------------------------------
 
 // A matrix as BLAS takes it: rows or columns side by side, `leading` elements apart.
 struct BlasMatrix {
