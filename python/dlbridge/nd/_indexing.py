@@ -18,6 +18,7 @@ from dlbridge.nd._arguments import (
     shape_of,
 )
 from dlbridge.nd._dtypes import BY_NAME, kind_of
+from dlbridge.nd._ufunc_methods import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Shape
 
 ndarray = _native.ndarray
+_resize = late("_joining", "resize")
 _INT64 = BY_NAME["int64"]
 
 
@@ -100,20 +102,24 @@ def put_along_axis(arr: ndarray, indices: ArrayLike, values: ArrayLike, axis: in
     target[_along(target, as_array(indices, arr), axis, "put_along_axis")] = values
 
 
+def _over_and_over(values: ndarray, n: int) -> ndarray:
+    """The first `n` of the values, which begin again behind the last one."""
+    flat = values.ravel()
+    return flat[:n] if flat.size >= n else _resize(flat, n)
+
+
 def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
     """Writes values (over and over) to positions of the flattened array, in place; mode as for take()."""
     positions, values = as_array(ind, a).ravel(), as_values(v, a).ravel()
     if positions.size == 0 or values.size == 0:
         return
-    if mode == "raise" and values.size in (1, positions.size) and isinstance(a, _native.HostArray) and a._flags[0]:
+    if values.size not in (1, positions.size):
+        values = _over_and_over(values, positions.size)
+    if mode == "raise" and isinstance(a, _native.HostArray) and a._flags[0]:
         flat = a.reshape(-1)  # the host refuses positions out of bounds before it writes
         flat[positions] = values
         return
     positions = _within(positions.astype(_INT64, copy=False), a.size, mode, "put")
-    if values.size != positions.size:
-        from dlbridge.nd._joining import resize
-
-        values = resize(values, positions.size)
     if mode == "raise":  # a negative position counts from the end of the flat array, not of an axis
         if isinstance(a, _native.HostArray):
             low, high = int(positions.min()), int(positions.max())
@@ -129,8 +135,6 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
 
 def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
     """Writes values (over and over) to the elements where the mask is true, in place."""
-    from dlbridge.nd._joining import resize
-
     chosen = as_array(mask, arr).astype("bool", copy=False).reshape(arr.shape)
     count = int(chosen.sum())
     values = as_values(vals, arr)
@@ -138,16 +142,14 @@ def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
         return
     if values.size == 0:
         raise ValueError("place(): there is no value to place")
-    arr[chosen] = resize(values, count)
+    arr[chosen] = _over_and_over(values, count)
 
 
 def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
     """Writes to the elements where the mask is true the values at their own positions (over and over), in place."""
-    from dlbridge.nd._joining import resize
-
     values = as_values(values, a).astype(a.dtype, copy=False)
     if values.shape != a.shape:
-        values = resize(values, a.shape)
+        values = _resize(values, a.shape)
     _native.copyto(a, _native.where(as_array(mask, a), values, a))
 
 
