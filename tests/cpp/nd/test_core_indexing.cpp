@@ -114,10 +114,20 @@ TEST(Assignments, BroadcastAccumulateAndKeepTheLast) {
   const Tensor x = counted(Extents{4}), twice = positions({1, 1, 3}), values = positions({10, 20, 30});
   expect_ok(assign_at(x, std::vector{of(twice)}, {&values, {}}));
   EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{0, 20, 2, 30}));
-  expect_ok(assign_at(x, std::vector{of(twice)}, {nullptr, Scalar::of_int(1)}, true));
+  expect_ok(assign_at(x, std::vector{of(twice)}, {nullptr, Scalar::of_int(1)}, Op::kAdd));
   EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{0, 22, 2, 31}));
   expect_ok(assign_at(x, std::vector{slice({}, {}, -2)}, {nullptr, Scalar::of_int(-1)}));
   EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{0, -1, 2, -1}));
+}
+
+TEST(Assignments, CombineByExtremesOnTheHost) {
+  const Tensor x = counted(Extents{4}), twice = positions({1, 1, -1}), values = positions({-7, 9, 2});
+  expect_ok(assign_at(x, std::vector{of(twice)}, {&values, {}}, Op::kMaximum));
+  EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{0, 9, 2, 3}));
+  expect_ok(assign_at(x, std::vector{of(twice)}, {&values, {}}, Op::kMinimum));
+  EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{0, -7, 2, 2}));
+  expect_ok(assign_at(x, std::vector{slice({}, {}, 2)}, {nullptr, Scalar::of_int(5)}, Op::kAdd));
+  EXPECT_EQ(elements<std::int32_t>(x), (std::vector<std::int32_t>{5, -7, 7, 2}));
 }
 
 TEST(Assignments, ReadPositionsBeforeTheyAreOverwritten) {
