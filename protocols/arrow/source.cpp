@@ -67,11 +67,6 @@ Read Source::open_stream(PyObject* object, py::ReadCall& call) {
 
 // --- arrays ---------------------------------------------------------------------------------------------------------
 
-Status Source::add(ArrowArray& array) {
-  arrays.emplace_back(array);
-  return {};
-}
-
 Status Source::add(ArrowDeviceArray& given) {
   DLDevice where;
   DLBRIDGE_TRY(device_of(given, where));
@@ -86,7 +81,8 @@ Status Source::add(ArrowDeviceArray& given) {
     ready = ordering_of(given);
     has_rows_ |= rows;
   }
-  return add(given.array);
+  arrays.emplace_back(given.array);
+  return {};
 }
 
 // Whoever reads host memory asks for no event. Called without the GIL.
@@ -105,14 +101,19 @@ bool Source::open_pair(PyObject* pair, const char* method, py::ReadCall& call) {
   if (!take_capsule(PyTuple_GET_ITEM(pair, 0), method, call, schema)) return false;
   Owned<Array> array;
   if (!take_capsule(PyTuple_GET_ITEM(pair, 1), method, call, array)) return false;
-  Status status = add(array.value);
-  if (status.ok() && !ready.is_ready()) {
-    const py::GilRelease released;
-    status = wait_on_host();
+  if constexpr (std::is_same_v<Array, ArrowArray>) {
+    arrays.push_back(std::move(array));
+    return true;
+  } else {
+    Status status = add(array.value);
+    if (status.ok() && !ready.is_ready()) {
+      const py::GilRelease released;
+      status = wait_on_host();
+    }
+    if (status.ok()) return true;
+    call.refuse(std::move(status));
+    return false;
   }
-  if (status.ok()) return true;
-  call.refuse(std::move(status));
-  return false;
 }
 
 // --- streams --------------------------------------------------------------------------------------------------------
@@ -138,27 +139,30 @@ bool Source::start(PyObject* capsule, const char* method, py::ReadCall& call) {
 
 template <class Stream>
 Status Source::run(Owned<Stream>& stream) {
-  if (!stream.there()) return {};
+  constexpr bool kPlain = std::is_same_v<Stream, ArrowArrayStream>;
+  const py::GilRelease released;
   for (;;) {
-    Owned<std::conditional_t<std::is_same_v<Stream, ArrowArrayStream>, ArrowArray, ArrowDeviceArray>> next;
+    Owned<std::conditional_t<kPlain, ArrowArray, ArrowDeviceArray>> next;
     const int code = stream.value.get_next(&stream.value, &next.value);
     if (code != 0) {
       base_of(next.value).release = nullptr;
       return stream_failed(stream, "get_next()", code);
     }
     if (!next.there()) break;  // the specification: the end
-    DLBRIDGE_TRY(add(next.value));
-    DLBRIDGE_TRY(wait_on_host());
+    if constexpr (kPlain) {
+      arrays.push_back(std::move(next));
+    } else {
+      DLBRIDGE_TRY(add(next.value));
+      DLBRIDGE_TRY(wait_on_host());
+    }
   }
   stream.reset();
   return {};
 }
 
 Status Source::load() {
-  if (!stream_.there() && !device_stream_.there()) return {};
-  const py::GilRelease released;
-  DLBRIDGE_TRY(run(stream_));
-  return run(device_stream_);
+  if (stream_.there()) return run(stream_);
+  return device_stream_.there() ? run(device_stream_) : Status();
 }
 
 }  // namespace dlbridge::arrow_c

@@ -28,7 +28,6 @@ class Source {
   bool start(PyObject* capsule, const char* method, py::ReadCall& call);
   template <class Stream>
   Status run(Owned<Stream>& stream);
-  Status add(ArrowArray& array);
   Status add(ArrowDeviceArray& array);
   Status wait_on_host();
 
