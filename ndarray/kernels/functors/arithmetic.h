@@ -190,27 +190,30 @@ DLBRIDGE_ND_HD inline A integer_power(A base, A exponent) noexcept {
   return static_cast<A>(result);
 }
 
-// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it.
+// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it. Both conditions are
+// asked, so that no branch keeps a loop from becoming vectors.
 template <class A>
 DLBRIDGE_ND_HD inline A maximum(A a, A b) noexcept {
-  return is_nan(a) || less_equal(b, a) ? a : b;
+  return is_nan(a) | less_equal(b, a) ? a : b;
 }
 template <class A>
 DLBRIDGE_ND_HD inline A minimum(A a, A b) noexcept {
-  return is_nan(a) || less_equal(a, b) ? a : b;
+  return is_nan(a) | less_equal(a, b) ? a : b;
 }
 template <class A>
 DLBRIDGE_ND_HD inline A fmax(A a, A b) noexcept {
-  return is_nan(b) || less_equal(b, a) ? a : b;
+  return is_nan(b) | less_equal(b, a) ? a : b;
 }
 template <class A>
 DLBRIDGE_ND_HD inline A fmin(A a, A b) noexcept {
-  return is_nan(b) || less_equal(a, b) ? a : b;
+  return is_nan(b) | less_equal(a, b) ? a : b;
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline A clip(A x, A low, A high) noexcept {
-  return minimum(maximum(x, low), high);
+  if constexpr (is_complex_v<A>) return minimum(maximum(x, low), high);
+  x = (low > x) | is_nan(low) ? low : x;  // the same: a NaN is neither above nor below
+  return (high < x) | is_nan(high) ? high : x;
 }
 
 template <class A>

@@ -99,7 +99,14 @@ void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   using R = op_result_t<op, C>;
   constexpr int inputs = info(op).operands;
   constexpr OpFn<op, C> f{};
-  if constexpr (op == Op::kWhere) map_loop<true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
+  constexpr bool is_sign = is_half_v<C> && (op == Op::kAbsolute || op == Op::kNegative);  // a bit, nothing to compute
+  if constexpr (is_sign) {
+    const auto sign = [](C x) {
+      return C{static_cast<std::uint16_t>(op == Op::kAbsolute ? x.bits & 0x7fff : x.bits ^ 0x8000)};
+    };
+    map_loop<true, C, C>(data, strides, n, sign, std::make_index_sequence<1>{});
+  } else if constexpr (op == Op::kWhere)
+    map_loop<true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
   else if constexpr (inputs == 1) map_loop<false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});
   else if constexpr (inputs == 2) map_loop<false, R, C, C>(data, strides, n, f, std::make_index_sequence<2>{});
   else map_loop<false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});

@@ -35,7 +35,7 @@ template <class Group>
 InnerLoop find_vector_loop(Op op, DType compute) noexcept {
   static constexpr OpTable<InnerLoop, Group, VectorLoopMaker> kTable;
   const InnerLoop* entry = kTable.find(op, compute);
-  if (entry == nullptr || *entry == nullptr) return nullptr;
+  if (entry == nullptr || *entry == nullptr || !is_accurate_in_vectors(op, compute)) return nullptr;
   const bool found = compute == DType::kFloat64 ? find_vector_function<double>(op) != nullptr
                                                 : find_vector_function<float>(op) != nullptr;
   return found ? *entry : nullptr;

@@ -9,8 +9,9 @@
 namespace dlbridge::nd::host_kernels {
 namespace {
 
-// The operations that libmvec has, by their names in C. Those that are missing for a type err by more than 3.3 units of
-// the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64): the C library's own.
+// The operations that libmvec has, by their names in C, and whether they are good enough for a type. Others err by more
+// than 3.3 units of the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64). All are
+// good enough for 16-bit floats.
 struct Named {
   Op op;
   const char* name;
@@ -81,10 +82,8 @@ Functions<T> open_functions() noexcept {
   void* const library = variant.run != nullptr ? ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr) return found;
   for (std::size_t k = 0; k < found.size(); ++k) {
-    constexpr bool single = sizeof(T) == 4;
-    if (!(single ? kFunctions[k].single : kFunctions[k].twice)) continue;
     char symbol[32];
-    std::snprintf(symbol, sizeof symbol, "%s%s%s", variant.prefix, kFunctions[k].name, single ? "f" : "");
+    std::snprintf(symbol, sizeof symbol, "%s%s%s", variant.prefix, kFunctions[k].name, sizeof(T) == 4 ? "f" : "");
     found[k] = {variant.run, ::dlsym(library, symbol)};
   }
   return found;
@@ -101,5 +100,12 @@ const VectorFunction<T>* find_vector_function(Op op) noexcept {
 }
 template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;
 template const VectorFunction<double>* find_vector_function<double>(Op op) noexcept;
+
+bool is_accurate_in_vectors(Op op, DType dtype) noexcept {
+  for (const Named& function : kFunctions)
+    if (function.op == op)
+      return dtype == DType::kFloat64 ? function.twice : dtype != DType::kFloat32 || function.single;
+  return false;
+}
 
 }  // namespace dlbridge::nd::host_kernels

@@ -17,10 +17,13 @@ struct VectorFunction {
   void operator()(T* block, std::int64_t count) const noexcept { run(function, block, count); }
 };
 
-// Null where it is not to be had. Any thread may ask; what is found stays.
+// The function that computes in T; null where it is not to be had. Any thread may ask; what is found stays.
 template <class T>
 const VectorFunction<T>* find_vector_function(Op op) noexcept;
 extern template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;
 extern template const VectorFunction<double>* find_vector_function<double>(Op op) noexcept;
+
+// Whether it errs little enough for results of `dtype`.
+bool is_accurate_in_vectors(Op op, DType dtype) noexcept;
 
 }  // namespace dlbridge::nd::host_kernels
