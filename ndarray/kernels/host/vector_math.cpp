@@ -10,8 +10,8 @@ namespace dlbridge::nd::host_kernels {
 namespace {
 
 // The operations that libmvec has, by their names in C, and whether they are good enough for a type. Others err by more
-// than 3.3 units of the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64). All are
-// good enough for 16-bit floats.
+// than 3.3 units of the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64). For
+// 16-bit floats all are good enough.
 struct Named {
   Op op;
   const char* name;
