@@ -190,30 +190,34 @@ DLBRIDGE_ND_HD inline A integer_power(A base, A exponent) noexcept {
   return static_cast<A>(result);
 }
 
-// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it. Both conditions are
-// asked, so that no branch keeps a loop from becoming vectors.
+// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it. Both conditions are asked, so that no
+// branch keeps a loop from becoming vectors.
+template <class A>
+DLBRIDGE_ND_HD inline A choose(bool first, bool too, A a, A b) noexcept {
+  return static_cast<bool>(first | too) ? a : b;
+}
 template <class A>
 DLBRIDGE_ND_HD inline A maximum(A a, A b) noexcept {
-  return is_nan(a) | less_equal(b, a) ? a : b;
+  return choose(is_nan(a), less_equal(b, a), a, b);
 }
 template <class A>
 DLBRIDGE_ND_HD inline A minimum(A a, A b) noexcept {
-  return is_nan(a) | less_equal(a, b) ? a : b;
+  return choose(is_nan(a), less_equal(a, b), a, b);
 }
 template <class A>
 DLBRIDGE_ND_HD inline A fmax(A a, A b) noexcept {
-  return is_nan(b) | less_equal(b, a) ? a : b;
+  return choose(is_nan(b), less_equal(b, a), a, b);
 }
 template <class A>
 DLBRIDGE_ND_HD inline A fmin(A a, A b) noexcept {
-  return is_nan(b) | less_equal(a, b) ? a : b;
+  return choose(is_nan(b), less_equal(a, b), a, b);
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline A clip(A x, A low, A high) noexcept {
   if constexpr (is_complex_v<A>) return minimum(maximum(x, low), high);
-  x = (low > x) | is_nan(low) ? low : x;  // the same: a NaN is neither above nor below
-  return (high < x) | is_nan(high) ? high : x;
+  x = choose(low > x, is_nan(low), low, x);  // the same: a NaN is neither above nor below
+  return choose(high < x, is_nan(high), high, x);
 }
 
 template <class A>
