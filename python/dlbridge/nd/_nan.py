@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into
-from dlbridge.nd._dtypes import is_inexact, kind_of
+from dlbridge.nd._dtypes import is_inexact, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +106,16 @@ def _shaped(result: ndarray, a: ndarray, axis: Axis, keepdims: bool) -> ndarray:
     return result.reshape(()) if axis is None else result.squeeze(axis)
 
 
+def _summed_in(dtype: DTypeLike) -> DTypeLike:
+    """float32 for the 16-bit floats, which hold no count past 65,504 (float16) or 256 (bfloat16)."""
+    return "float32" if resolve(dtype).name in ("float16", "bfloat16") else dtype
+
+
+def _narrowed(result: ndarray, dtype: DTypeLike) -> ndarray:
+    """A result that was computed in what _summed_in() said."""
+    return result if _summed_in(dtype) is dtype else result.astype(dtype, copy=False)
+
+
 def nanmean(
     a: ArrayLike,
     /,
@@ -118,8 +128,10 @@ def nanmean(
     a = as_array(a)
     if not is_inexact(a):
         return a.mean(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
-    total = _replaced(a, 0).sum(axis=axis, dtype=dtype, keepdims=True)
-    return into(out, _shaped(total / _counts(a, axis, _real_of(total)), a, axis, keepdims), "nanmean")
+    stored = a.dtype if dtype is None else dtype
+    total = _replaced(a, 0).sum(axis=axis, dtype=_summed_in(stored), keepdims=True)
+    result = total / _counts(a, axis, _real_of(total))
+    return into(out, _shaped(_narrowed(result, stored), a, axis, keepdims), "nanmean")
 
 
 def _real_of(x: ndarray) -> Any:
@@ -141,15 +153,15 @@ def nanvar(
     a = as_array(a)
     if not is_inexact(a):
         return a.var(axis=axis, dtype=dtype, out=out, correction=ddof, keepdims=keepdims)
-    if dtype is not None:
-        a = a.astype(dtype, copy=False)
+    stored = a.dtype if dtype is None else dtype
+    a = a.astype(_summed_in(stored), copy=False)
     centre = nanmean(a, axis, keepdims=True)
     distance = _native.where(_native.isnan(a), 0, a - centre)  # an infinity's distance is NaN, and counts
     squares = _native.square(distance) if kind_of(a.dtype) != "c" else _native.square(_native.absolute(distance))
     total = squares.sum(axis=axis, keepdims=True)
     freedom = _counts(a, axis, total.dtype) - ddof
     result = _native.where(freedom > 0, total / freedom, float("nan"))
-    return into(out, _shaped(result, a, axis, keepdims), "nanvar")
+    return into(out, _shaped(_narrowed(result, stored), a, axis, keepdims), "nanvar")
 
 
 def nanstd(

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from nd_support import host, put
+from dlbridge import nd
+from nd_support import check, host, put
 
 # --- variance ---------------------------------------------------------------------------------------------------------
 
@@ -65,3 +66,12 @@ def test_the_spread_of_numbers_whose_squares_are_infinite_is_infinite(dtype, dev
     with np.errstate(over="ignore"):
         assert np.isinf(x.std())
     assert np.isinf(host(put(x, device).std())) and np.isinf(host(put(x.reshape(8, 5), device).var(0))).all()
+
+
+@pytest.mark.parametrize("name", ["nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_more_elements_than_a_16_bit_float_counts(name, dtype, device):
+    values = np.tile(np.array([1, 2, 3, np.nan]), 20000)
+    got = getattr(nd, name)(put(values, device).astype(dtype))
+    assert got.dtype == dtype
+    check(got.astype("float64"), getattr(np, name)(values), rtol=5e-3)
