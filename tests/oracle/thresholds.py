@@ -57,6 +57,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/reduce_plan.h:kTinyRowBytes": BYTES,
         "host/reduce_loops.h:kCastChunk": ELEMENTS,
         "host/reduce_loops.h:kColumnLeaf": ELEMENTS,
+        "host/reduce_loops.h:kExactLeaf": ELEMENTS,
         "host/reduce_loops.h:kReduceBatch": ELEMENTS,
         "host/reduce_loops.h:kReduceColumns": ELEMENTS,
         "host/reduce_loops.h:kReduceLeaf": ELEMENTS,

@@ -7,6 +7,7 @@
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/reduce_route.h"
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/reduce_lanes.h"
 
 namespace dlbridge::nd::host_kernels {
 
@@ -20,18 +21,34 @@ struct HostReduction {
 
 inline constexpr int kReduceBatch = 16;
 inline constexpr std::int64_t kReduceLeaf = 512;     // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kExactLeaf = 16384;    // the same where nothing is rounded
 inline constexpr std::int64_t kColumnLeaf = 128;     // rows, where columns are side by side
 inline constexpr std::int64_t kReduceColumns = 128;  // columns that are walked together
 inline constexpr std::int64_t kCastChunk = 256;
+
+template <class R>
+class Reducer;
+
+// A run of n elements, `stride` bytes apart, of as many columns: where the time goes.
+struct ReduceRun {
+  const char* in;
+  std::int64_t stride, n, position, step, columns;
+};
+template <class R>
+DLBRIDGE_ND_CLONES void reduce_run(const Reducer<R>& reducer, const ReduceRun& run, typename R::Acc* acc) {
+  reducer.reduce(run, acc);
+}
+template <class R>
+DLBRIDGE_ND_CLONES_WITHOUT_FMA void reduce_complex_run(const Reducer<R>& reducer, const ReduceRun& run,
+                                                       typename R::Acc* acc) {
+  reducer.reduce(run, acc);
+}
 
 template <class R>
 class Reducer {
  public:
   using In = typename R::In;
   using Acc = typename R::Acc;
-
-  // Accumulators side by side, one a lane of a vector: for functors without positions and without a count to share.
-  static constexpr bool kLanewise = (std::is_arithmetic_v<Acc> || is_complex_v<Acc>) && !is_half_v<In>;
 
   explicit Reducer(const HostReduction& call)
       : call_(call), args_(call.args), functor_{{functors::reduction_of(call.args, call.route)}} {}
@@ -60,6 +77,28 @@ class Reducer {
     return 0;
   }
 
+  void reduce(const ReduceRun& run, Acc* acc) const {
+    const auto [in, stride, n, position, step, columns] = run;
+    constexpr std::int64_t kSize = sizeof(In);
+    if (columns > 1) {
+      if (kept_stride() == kSize) rows_of_columns(in, stride, n, position, step, columns, kSize, acc);
+      else rows_of_columns(in, stride, n, position, step, columns, kept_stride(), acc);
+    } else if (call_.cast != nullptr) {
+      alignas(16) char buffer[static_cast<std::size_t>(kCastChunk * kSize)];
+      for (std::int64_t i = 0; i < n; i += kCastChunk) {
+        const std::int64_t count = std::min(kCastChunk, n - i);
+        char* const data[2] = {buffer, const_cast<char*>(in + i * stride)};
+        const std::int64_t strides[2] = {kSize, stride};
+        call_.cast(data, strides, count);
+        elements(buffer, kSize, count, position + i * step, step, *acc);
+      }
+    } else if (stride == kSize) {
+      elements(in, kSize, n, position, step, *acc);
+    } else {
+      elements(in, stride, n, position, step, *acc);
+    }
+  }
+
  private:
   std::int64_t kept_stride() const { return args_.kept_ndim > 0 ? args_.kept_in_strides[0] : 0; }
   std::int64_t out_stride() const { return args_.kept_ndim > 0 ? call_.out_strides[0] : 0; }
@@ -71,13 +110,24 @@ class Reducer {
     for (std::int64_t c = 0; c < columns; ++c) functor_.store(acc[c], out + c * out_stride());
   }
 
+  // Whether `count` elements suffice for an answer: any() has found one that is true, all() one that is not.
+  bool is_decided(const Acc& acc, std::int64_t count) const {
+    if constexpr (is_count_v<R>) {
+      if (args_.op == ReduceOp::kAny) return acc != 0;
+      if (args_.op == ReduceOp::kAll) return acc != count;
+    }
+    return false;
+  }
+
   void reduce_rows(const char* in, std::int64_t columns, std::int64_t first, std::int64_t last, Acc* acc) const {
-    const std::int64_t leaf = columns > 1 ? kColumnLeaf : kReduceLeaf;
+    const std::int64_t leaf = columns > 1 ? kColumnLeaf : is_exact_v<R> ? kExactLeaf : kReduceLeaf;
     if (last - first <= leaf) return reduce_leaf(in, columns, first, last, acc);
     const std::int64_t middle = first + ((last - first) / 2 + leaf - 1) / leaf * leaf;
+    reduce_rows(in, columns, first, middle, acc);
+    if (columns == 1 && is_decided(*acc, middle - first)) return;
+    if constexpr (R::kFindsLater) return reduce_rows(in, columns, middle, last, acc);  // knows what was larger before
     Acc other[kReduceColumns];
     std::fill_n(other, columns, functor_.identity());
-    reduce_rows(in, columns, first, middle, acc);
     reduce_rows(in, columns, middle, last, other);
     for (std::int64_t c = 0; c < columns; ++c) functor_.combine(acc[c], other[c]);
   }
@@ -113,24 +163,9 @@ class Reducer {
 
   void reduce_run(const char* in, std::int64_t stride, std::int64_t n, std::int64_t position, std::int64_t step,
                   std::int64_t columns, Acc* acc) const {
-    constexpr std::int64_t kSize = sizeof(In);
-    if (columns > 1) {
-      if (kept_stride() == kSize) rows_of_columns(in, stride, n, position, step, columns, kSize, acc);
-      else rows_of_columns(in, stride, n, position, step, columns, kept_stride(), acc);
-    } else if (call_.cast != nullptr) {
-      alignas(16) char buffer[static_cast<std::size_t>(kCastChunk * kSize)];
-      for (std::int64_t i = 0; i < n; i += kCastChunk) {
-        const std::int64_t count = std::min(kCastChunk, n - i);
-        char* const data[2] = {buffer, const_cast<char*>(in + i * stride)};
-        const std::int64_t strides[2] = {kSize, stride};
-        call_.cast(data, strides, count);
-        elements(buffer, kSize, count, position + i * step, step, *acc);
-      }
-    } else if (stride == kSize) {
-      elements(in, kSize, n, position, step, *acc);
-    } else {
-      elements(in, stride, n, position, step, *acc);
-    }
+    const ReduceRun run{in, stride, n, position, step, columns};
+    if constexpr (is_complex_v<In>) reduce_complex_run(*this, run, acc);
+    else host_kernels::reduce_run(*this, run, acc);
   }
 
   In load(const char* p) const noexcept {
@@ -139,19 +174,37 @@ class Reducer {
     return functors::prepare(x, functor_.prep);
   }
 
+  // As many elements as fill all lanes, added to `acc`; returns how many.
+  template <class F>
+  [[gnu::always_inline]] inline std::int64_t lanes(const F& functor, const char* in, std::int64_t stride,
+                                                   std::int64_t n, typename F::Acc& acc) const {
+    constexpr std::int64_t kCount = kLaneCount<F>;
+    typename Lanes<F>::Type lane[kCount];
+    std::fill_n(lane, kCount, Lanes<F>::identity(functor));
+    std::int64_t i = 0;
+    for (; i + kCount <= n; i += kCount)
+      for (std::int64_t k = 0; k < kCount; ++k) Lanes<F>::add(functor, lane[k], load(in + (i + k) * stride));
+    for (std::int64_t half = kCount / 2; half > 0; half /= 2)
+      for (std::int64_t k = 0; k < half; ++k) Lanes<F>::merge(functor, lane[k], lane[k + half]);
+    Lanes<F>::finish(functor, acc, lane[0]);
+    return i;
+  }
+
   // Always inlined, so that a constant stride becomes vector loads.
   [[gnu::always_inline]] inline void elements(const char* in, std::int64_t stride, std::int64_t n,
                                               std::int64_t position, std::int64_t step, Acc& acc) const {
     std::int64_t i = 0;
-    if constexpr (kLanewise) {
-      if (n >= 2 * kReduceBatch) {
-        Acc lanes[kReduceBatch];
-        std::fill_n(lanes, kReduceBatch, functor_.identity());
-        for (; i + kReduceBatch <= n; i += kReduceBatch)
-          for (std::int64_t k = 0; k < kReduceBatch; ++k) functor_.add(lanes[k], load(in + (i + k) * stride), 0);
-        for (int half = kReduceBatch / 2; half > 0; half /= 2)
-          for (int k = 0; k < half; ++k) functor_.combine(lanes[k], lanes[k + half]);
-        functor_.combine(acc, lanes[0]);
+    if constexpr (Lanes<R>::exist) {
+      if (n >= 2 * kLaneCount<R>) i = lanes<R>(functor_, in, stride, n, acc);
+    } else if constexpr (R::kFindsLater) {
+      // Most runs have nothing larger than what was found before, and no NaN.
+      using Largest = functors::Extreme<In>;
+      if (functor_.ascending && n >= 2 * kLaneCount<Largest>) {
+        auto best = functors::lowest<typename Largest::Acc>();
+        const std::int64_t done = lanes<Largest>(Largest{functor_}, in, stride, n, best);
+        for (std::int64_t k = done; k < n; ++k)
+          best = functors::larger(best, cast<decltype(best)>(load(in + k * stride)));
+        if (best <= acc.value) return;
       }
     }
     for (; i + kReduceBatch <= n; i += kReduceBatch) {
@@ -166,7 +219,7 @@ class Reducer {
                                                      std::int64_t position, std::int64_t step, std::int64_t columns,
                                                      std::int64_t column_stride, Acc* acc) const {
     std::int64_t i = 0;
-    if (kLanewise && columns == kReduceColumns) {
+    if (Lanes<R>::exist && columns == kReduceColumns) {
       Acc lanes[kReduceColumns];  // nothing else points here, so that the compiler need not store them a row
       std::copy_n(acc, kReduceColumns, lanes);
       for (; i < n; ++i)
