@@ -190,8 +190,8 @@ DLBRIDGE_ND_HD inline A integer_power(A base, A exponent) noexcept {
   return static_cast<A>(result);
 }
 
-// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it. Both conditions are asked, so that no
-// branch keeps a loop from becoming vectors.
+// maximum and minimum propagate NaN, fmax and fmin prefer the other operand to it. Both conditions are asked, so that
+// no branch keeps a loop from becoming vectors.
 template <class A>
 DLBRIDGE_ND_HD inline A choose(bool first, bool too, A a, A b) noexcept {
   return static_cast<bool>(first | too) ? a : b;
