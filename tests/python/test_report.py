@@ -11,7 +11,7 @@ import pytest
 from dlbridge import __main__ as command
 from dlbridge import _core
 from dlbridge.tests._results import Cell, Import, Results, Status
-from dlbridge.tests.report import _compare, _files, _rich, _summary, _text
+from dlbridge.tests.report import _compare, _files, _markdown, _rich, _summary, _text
 
 NASTY = "</script><b>\x00 | \"quoted\" & 'more' é"
 
@@ -73,25 +73,17 @@ def test_what_is_wrong_with_the_whole_run_is_in_every_report():
     assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["tests"]) == ("1", "1", "4")
     document = json.loads(written(_files.write_json, whole))
     assert document["missing"] == whole.missing and document["stopped"] == whole.stopped
-    for write in (_text.write, _rich.write, lambda whole, out, verbose: _files.write_markdown(whole, out)):
+    for write in (_text.write, _rich.write, lambda whole, out, verbose: _markdown.write_markdown(whole, out)):
         out = io.StringIO()
         write(whole, out, verbose=False)
         assert "not finished: the limit of 1 s was reached" in out.getvalue()
         assert "required, and not there: cupy (not installed)" in out.getvalue()
 
 
-def test_markdown():
-    text = written(_files.write_markdown)
-    assert "| numpy | 1 1c 1r 2W 1X 1H 1- |" in text
-    assert "## Refused" in text and "At fault: torch" in text
-    rows = [line for line in text.splitlines() if line.startswith("| refused by torch")]
-    assert rows and all(line.replace("\\|", "").count("|") == 4 for line in rows)
-
-
 WRITERS = {
     "text": lambda what, out: _text.write(what, out, verbose=True),
     "rich": lambda what, out: _rich.write(what, out, verbose=True),
-    "markdown": _files.write_markdown,
+    "markdown": _markdown.write_markdown,
 }
 
 

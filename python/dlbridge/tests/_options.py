@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from dlbridge.tests import _isolate, _runner
 from dlbridge.tests._results import Results
-from dlbridge.tests.report import _compare, _files, _html, _rich, _text
+from dlbridge.tests.report import _compare, _files, _html, _markdown, _rich, _text
 
 COULD_NOT_RUN = 2
 _Write = Callable[[Results, TextIO], None]
@@ -19,7 +19,7 @@ _Write = Callable[[Results, TextIO], None]
 _REPORTS: dict[str, tuple[_Write, str]] = {
     "json": (_files.write_json, "one JSON document"),
     "junit": (_files.write_junit, "JUnit XML"),
-    "markdown": (_files.write_markdown, "Markdown"),
+    "markdown": (_markdown.write_markdown, "Markdown that fits a ticket"),
     "html": (_html.write_html, "one self-contained page (needs jinja2)"),
 }
 

@@ -1,17 +1,15 @@
-"""JSON, JUnit and Markdown."""
+"""JSON and JUnit."""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from dlbridge.tests._results import BAD, Cell, Results, Status
-from dlbridge.tests.report import _text
-from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables, troubles
+from dlbridge.tests._results import Cell, Results, Status
 
 
 def write_json(results: Results, out: TextIO) -> None:
@@ -79,42 +77,3 @@ def write_junit(results: Results, out: TextIO) -> None:
         name = cell.name if times[key] == 1 else f"{cell.name} #{times[key]}"
         out.write(_case(cell, name) + "\n")
     out.write("</testsuite></testsuites>\n")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _markdown_table(table: Table) -> Iterator[str]:
-    yield f"## {table.title}"
-    yield ""
-    yield "| | " + " | ".join(map(_cell, table.consumers)) + " |"
-    yield "| --- |" + " --- |" * len(table.consumers)
-    for producer in table.producers:
-        texts = [table.text(producer, c) for c in table.consumers]
-        yield f"| {_cell(producer)} | " + " | ".join(map(_cell, texts)) + " |"
-    yield ""
-
-
-def _markdown_reasons(title: str, results: Results, wanted: Iterable[Status]) -> Iterator[str]:
-    rows = list(reasons(results.cells, wanted))
-    if rows:
-        yield from ("", f"## {title}", "", "| exchange | of | reason |", "| --- | --- | --- |")
-        yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-        yield ""
-
-
-def write_markdown(results: Results, out: TextIO) -> None:
-    """What went wrong, the tables, and the reasons of all refusals."""
-    lines = ["# Array exchanges", "", *_text.heading(results), "", _text.summary(results), ""]
-    lines += [f"- {_cell(line)}" for line in troubles(results)]
-    lines += _markdown_reasons("Wrong", results, BAD)
-    for cell in results.cells:
-        if cell.reproducer:
-            lines += [f"At fault: {cell.culprit}", "", "```python", cell.reproducer, "```", ""]
-    for table in tables(results):
-        lines += _markdown_table(table)
-    lines += [LEGEND, ""]
-    for title, status in (("Refused", Status.REFUSED), ("Copied", Status.COPIES)):
-        lines += _markdown_reasons(title, results, (status,))
-    out.write("\n".join(lines).rstrip() + "\n")

@@ -104,6 +104,16 @@ def reasons(cells: Iterable[Cell], wanted: Iterable[Status]) -> Iterator[tuple[s
         yield heading, what, group[0].reason
 
 
+def reproducers(results: Results) -> Iterator[Cell]:
+    """The cells whose scripts are worth showing: the first of each producer, consumer and route."""
+    shown: set[tuple[str, str, str]] = set()
+    for cell in results.cells:
+        key = (cell.producer, cell.consumer, cell.route)
+        if cell.reproducer and key not in shown:
+            shown.add(key)
+            yield cell
+
+
 def troubles(results: Results) -> Iterator[str]:
     """What is wrong with the run as a whole."""
     if results.stopped:

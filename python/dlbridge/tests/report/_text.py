@@ -8,7 +8,7 @@ from typing import TextIO
 
 from dlbridge import _core
 from dlbridge.tests._results import BAD, Results, Status
-from dlbridge.tests.report._summary import LEGEND, Table, reasons, tables, troubles
+from dlbridge.tests.report._summary import LEGEND, Table, reasons, reproducers, tables, troubles
 
 _MINIMUM_WIDTH = 5
 
@@ -49,13 +49,10 @@ def failures(results: Results) -> Iterator[str]:
     whole = list(troubles(results))
     yield from ("", *whole) if whole else ()
     yield from _reasons(results, BAD)
-    shown: set[str] = set()
-    for cell in results.cells:
-        if cell.reproducer and (cell.producer + cell.consumer + cell.route) not in shown:
-            shown.add(cell.producer + cell.consumer + cell.route)
-            yield ""
-            yield f"at fault: {cell.culprit}. {cell.producer} to {cell.consumer} ({cell.route}), {cell.reason}:"
-            yield from (f"    {line}" for line in cell.reproducer.splitlines())
+    for cell in reproducers(results):
+        yield ""
+        yield f"at fault: {cell.culprit}. {cell.producer} to {cell.consumer} ({cell.route}), {cell.reason}:"
+        yield from (f"    {line}" for line in cell.reproducer.splitlines())
 
 
 def whys(results: Results, verbose: bool) -> Iterator[str]:
