@@ -20,6 +20,7 @@ include_patterns = ["*.md", "docs/**.md", "benchmarks/**.md", "ndarray/*.md", "e
 exclude_patterns = [".*", "build"]  # not walked through, either
 myst_heading_anchors = 4  # links lead to headings by GitHub's names for them
 nitpicky = True
+smartquotes = False  # quotation marks are part of code and of messages
 
 html_theme = "furo"
 html_extra_path = ["index.html"]

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import ctypes
 import doctest
 import functools
 import re
@@ -9,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dlbridge
 import pytest
+from dlbridge import nd
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [path for path in (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md") if path.exists()]
@@ -118,10 +121,40 @@ def test_paths_of_the_tree_exist(page):
     assert [path for path in paths if not (REPOSITORY / path).exists() and not path.endswith(built)] == []
 
 
-def test_the_reference_says_what_the_docstrings_say():
-    command = [sys.executable, str(REPOSITORY / "tools" / "write_api.py"), "--check"]
+@pytest.mark.parametrize("tool", ["write_api.py", "write_errors.py"])
+def test_what_is_written_from_the_sources_says_what_they_say(tool):
+    command = [sys.executable, str(REPOSITORY / "tools" / tool), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def capsule():
+    return dlbridge.asdlpack(b"x").__dlpack__(max_version=(1, 0))
+
+
+PROVOKED = {
+    "no protocol": lambda: dlbridge.asdlpack(object()),
+    "a capsule twice": lambda: [dlbridge.asdlpack(one) for one in [capsule()] * 2],
+    "read-only and legacy": lambda: dlbridge.asdlpack(b"x").__dlpack__(),
+    "a format by a helper": lambda: dlbridge.asdlpack(ctypes.py_object(), protocol="buffer"),
+    "printf": lambda: dlbridge.asdlpack(b"x", speed=1),
+    "Python": lambda: dlbridge.convert(b"x", "no_such_module"),
+    "ndarray": lambda: nd.ones(2) + nd.ones(3),
+}
+
+
+@pytest.mark.parametrize("provoke", PROVOKED.values(), ids=PROVOKED)
+def test_an_error_is_in_the_index(provoke):
+    with pytest.raises(Exception) as caught:
+        provoke()
+    page = (REPOSITORY / "docs" / "errors.md").read_text()
+    rows = re.findall(r"^\| (.*?) \| .* \| `(\w+)` \|$", page, re.MULTILINE)
+    fitting = [
+        raised
+        for rule, raised in rows
+        if re.search(re.escape(re.sub(r"\\(.)", r"\1", rule)).replace("…", ".*"), str(caught.value))
+    ]
+    assert caught.type.__name__ in fitting, str(caught.value)
 
 
 def test_the_oldest_python_is_said_alike():
