@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument(f"--{name}", nargs="?", const="-", metavar="FILE", help=f"write {what} ('-': to the output)")
     made.add_argument("--slower", type=float, metavar="N", help="with --compare: exit 1 for what takes N times as long")
     made.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"), help="compare two --json reports; runs nothing")
+    made.add_argument("--json-schema", action="store_true", help="print the JSON Schema of --json; runs nothing")
     made.add_argument("--plain", action="store_true", help="no colour and no progress bar, even where rich is there")
     made.add_argument("-v", "--verbose", action="store_true", help="also why exchanges were refused or copied")
     return made
@@ -102,6 +103,9 @@ def _print(results: Results, options: argparse.Namespace) -> None:
 
 
 def _main(options: argparse.Namespace) -> int:
+    if options.json_schema:
+        print(_files.json_schema(), end="")
+        return 0
     if options.compare:
         try:
             return _compare.compare(options.compare[0], options.compare[1], sys.stdout, slower=options.slower)

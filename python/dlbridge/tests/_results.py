@@ -28,7 +28,9 @@ class Status(Enum):
     ABSENT = "absent"
 
 
-SCHEMA = 2  # of the JSON report; a new key needs no new number, a key that changes its meaning does
+# Of the JSON report, as report/schema-2.json has it. A new key needs no new number and is added there; a key that goes,
+# changes its meaning or takes other values does, and a file of its own.
+SCHEMA = 2
 
 BAD = (Status.WRONG, Status.CRASHED, Status.HUNG)
 

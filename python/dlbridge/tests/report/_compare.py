@@ -65,16 +65,21 @@ class Report:
         return table
 
 
+def _check(path: str, schema: object) -> None:
+    """ReportError unless it is the number of a schema that is read here: what its keys mean is not guessed."""
+    number = schema if type(schema) is int else 0  # True is an int, too
+    if not 1 <= number <= SCHEMA:
+        remedy = "use the newer dlbridge that wrote it" if number > SCHEMA else "it was not written by this runner"
+        raise ReportError(
+            f"{path} has schema {json.dumps(schema)}; this dlbridge reads reports of schema 1 to {SCHEMA}: {remedy}"
+        )
+
+
 def load(path: str) -> Report:
     """The report in a file; ReportError where there is none, or one of a later schema."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-        schema = document.get("schema", 1)
-        if not isinstance(schema, int) or schema > SCHEMA:
-            raise ReportError(
-                f"{path} has schema {schema}; this dlbridge reads reports up to schema {SCHEMA}. Compare them with the "
-                "newer one"
-            )
+        _check(path, document.get("schema", 1))
         cells = [Cell.fromdict(fields) for fields in document.pop("exchanges")]
         report = Report(document, cells)
         report.versions.items()

@@ -6,10 +6,16 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator
+from importlib import resources
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from dlbridge.tests._results import Cell, Results, Status
+from dlbridge.tests._results import SCHEMA, Cell, Results, Status
+
+
+def json_schema() -> str:
+    """The JSON Schema of what `write_json` writes, in draft 2020-12."""
+    return (resources.files(__package__) / f"schema-{SCHEMA}.json").read_text(encoding="utf-8")
 
 
 def write_json(results: Results, out: TextIO) -> None:
