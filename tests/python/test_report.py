@@ -186,7 +186,7 @@ def compare(tmp_path, old, new):
     return _compare.compare(*paths, out), out.getvalue()
 
 
-ALIGNED = "data pointer 0x1 is not aligned to the 64 bytes it works with"
+ALIGNED = "expected data aligned to 64 bytes, got (12,) [uint8, strides (1,), cpu, read-only]"
 CHANGES = {
     "nothing": (cell(), cell(), 0, "0 broke, 0 fixed, 0 slower"),
     "refused": (cell(), cell(Status.REFUSED, reason="no more"), 1, "works -> refused (no more)"),
@@ -207,6 +207,14 @@ CHANGES = {
 def test_compare(tmp_path, old, new, code, text):
     got, out = compare(tmp_path, [old], [new])
     assert (got, text in out) == (code, True), out
+
+
+def test_chance_is_told_by_the_words_of_convert():
+    pytest.importorskip("tensorflow", reason="wants memory of 64 bytes' alignment")
+    numpy = pytest.importorskip("numpy")
+    whole = numpy.zeros(64, "uint8")
+    with pytest.raises(dlbridge.CopyError, match=_compare._CHANCE):
+        dlbridge.convert(whole[1 if whole.ctypes.data % 64 == 0 else 0 :], "tensorflow", copy=False)
 
 
 def test_compare_says_each_thing_once(tmp_path):

@@ -26,8 +26,9 @@ FRAMEWORK = Framework(
     (
         ArrayType(
             "jax",
-            "jax.device_put("
-            "numpy.array({values}, {dtype}).reshape({shape}), jax.devices({device})[0], may_alias=False)",
+            # array() copies: device_put() alone may share the memory of NumPy, and in 0.4.30 has no may_alias yet
+            "jax.device_put(jax.numpy.array("
+            "numpy.array({values}, {dtype}).reshape({shape})), jax.devices({device})[0])",
             {
                 **spelled("'{}'", NUMPY_NATIVE),
                 **spelled("jax.numpy.{}", ("bfloat16", "float8_e4m3fn", "float8_e5m2")),

@@ -22,7 +22,7 @@ _RANK = {
 _SHOWN = 200
 _SLOWER = 2.0  # times; less is the machine's mood
 _SLOWER_NS = 2_000
-_CHANCE = "is not aligned to"  # whether memory happens to be aligned changes from run to run
+_CHANCE = "expected data aligned to"  # whether memory happens to be aligned changes from run to run
 
 _Key = tuple[str, ...]
 _Pair = tuple[str, str, str]
