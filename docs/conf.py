@@ -46,8 +46,8 @@ def add_navigation(app, page, source):
         for title, pages in tables_of("docs/README.md"):
             pages = ["docs/README.md" if one == "README.md" else one for one in pages]
             source[0] += toctree(pages, f":caption: {title}")
-    elif page == "docs/api/README":
-        source[0] += "".join(toctree(pages) for _, pages in tables_of("docs/api/README.md"))
+    elif page in ("docs/tutorial/README", "docs/api/README"):
+        source[0] += "".join(toctree(pages) for _, pages in tables_of(f"{page}.md"))
     elif page == "benchmarks/README":
         results = sorted((REPOSITORY / "benchmarks/results").glob("*.md"))
         source[0] += toctree([one.relative_to(REPOSITORY) for one in results])

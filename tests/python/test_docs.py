@@ -5,7 +5,9 @@ import builtins
 import ctypes
 import doctest
 import functools
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,13 +28,19 @@ def name_of(page):
 
 
 @functools.cache
-def python_blocks(page):
-    """(line, kind, source) of the blocks that start ```python; the kind is what follows: "", "gpu" or "fragment"."""
+def blocks(page):
+    """(line, language, what follows it, source) of the blocks of a page."""
     text = page.read_text()
     return [
-        (text[: match.start()].count("\n") + 2, match[1].strip(), match[2])
-        for match in re.finditer(r"^```python\b([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        (text[: match.start()].count("\n") + 2, match[1], match[2].strip(), match[3])
+        for match in re.finditer(r"^```(\w+)\b([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     ]
+
+
+@functools.cache
+def python_blocks(page):
+    """(line, kind, source) of the blocks that start ```python; the kind is "", "gpu", "fragment", or a file's name."""
+    return [(line, kind, source) for line, language, kind, source in blocks(page) if language == "python"]
 
 
 def run(source, names, page, line):
@@ -40,9 +48,9 @@ def run(source, names, page, line):
         exec(compile("\n" * (line - 1) + source, str(page), "exec"), names)
         return
     test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line - 1)
+    test.globs = names  # not its copy, which would keep alive what an example deletes
     said = []
     doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
-    names.update(test.globs)
     assert not said, "".join(said)
 
 
@@ -53,15 +61,41 @@ def imports(source):
         yield from [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
 
 
+def run_shell(source):
+    """Runs ```sh run: with this Python, and with the headers of the wheel, where dlbridge is installed from one."""
+    try:
+        dlbridge.get_include()
+    except FileNotFoundError:
+        pytest.skip("dlbridge is not installed from a wheel here")
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler on PATH")
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": folders}
+    environment.pop("LD_PRELOAD", None)  # the compiler is not under test
+    done = subprocess.run(["bash", "-ec", source], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def run_page(page, kinds):
-    """Runs the blocks of a page one after the other, in one namespace."""
+    """Runs the blocks of a page one after the other, in one namespace. Those with a file's name are written there."""
     names = {"__name__": "__docs__"}
-    for line, kind, source in python_blocks(page):
-        if kind in kinds:
+    for line, language, kind, source in blocks(page):
+        if "." in kind:
+            Path(kind).write_text(source)
+        elif (language, kind) == ("sh", "run"):
+            run_shell(source)
+        elif language == "python" and kind in kinds:
             for module in imports(source):
                 pytest.importorskip(module, reason=f"{page.name}, line {line}, uses it")
             run(source, names, page, line)
     builtins.__dict__.pop("_", None)  # where doctest leaves the last result
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, from which files are imported, too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
 
 
 RUNNABLE = [page for page in WRITTEN if any(kind == "" for _, kind, _ in python_blocks(page))]
@@ -69,20 +103,20 @@ ON_A_GPU = [page for page in WRITTEN if any(kind == "gpu" for _, kind, _ in pyth
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
-def test_python_of_a_page_runs(page):
+def test_python_of_a_page_runs(page, folder):
     run_page(page, {""})
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("page", ON_A_GPU, ids=name_of)
-def test_python_of_a_page_runs_on_a_gpu(page):
+def test_python_of_a_page_runs_on_a_gpu(page, folder):
     run_page(page, {"", "gpu"})
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_python_that_is_not_run_is_python_all_the_same(page):
     for line, kind, source in python_blocks(page):
-        assert kind in {"", "gpu", "fragment"}, f"line {line}"
+        assert kind in {"", "gpu", "fragment"} or kind.endswith(".py"), f"line {line}"
         if ">>>" not in source:
             ast.parse(source)
 
