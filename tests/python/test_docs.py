@@ -155,7 +155,7 @@ def test_paths_of_the_tree_exist(page):
     assert [path for path in paths if not (REPOSITORY / path).exists() and not path.endswith(built)] == []
 
 
-@pytest.mark.parametrize("tool", ["write_api.py", "write_errors.py"])
+@pytest.mark.parametrize("tool", ["write_api.py", "write_cpp_reference.py", "write_errors.py"])
 def test_what_is_written_from_the_sources_says_what_they_say(tool):
     command = [sys.executable, str(REPOSITORY / "tools" / tool), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
