@@ -188,7 +188,7 @@ class _Dialect(ast.NodeTransformer):
         self.generic_visit(node)
         inner = node.value
         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == "xp":
-            if inner.attr in ("linalg", "random"):
+            if inner.attr in ("fft", "linalg", "random"):
                 return node
             return ast.Attribute(inner.value, f"{inner.attr}_{node.attr}", node.ctx)
         if not (isinstance(inner, ast.Name) and inner.id in ("xp", "np")):

@@ -20,6 +20,7 @@ TITLES = {
     "dlbridge": "Exchange of arrays between libraries. The guide is the [README](../../README.md).",
     "dlbridge.tests": "The [self-test runner](../runner.md) and the [conformance kit](../conformance.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
+    "dlbridge.nd.fft": "Fourier transforms.",
     "dlbridge.nd.linalg": "Products, norms and powers of matrices.",
     "dlbridge.nd.random": "Random numbers.",
     "dlbridge.nd.cuda": "Devices, streams, events, graphs and memory.",

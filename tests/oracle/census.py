@@ -12,7 +12,10 @@ from oracle.cases import Case, names_of
 
 EXCLUDED = {
     "types and modules, no functions": """
-        AxisError CudaArray HostArray ndarray ufunc cuda linalg random linalg.LinAlgError""",
+        AxisError CudaArray HostArray ndarray ufunc cuda fft linalg random linalg.LinAlgError""",
+    "by libraries of the host, which refuse arrays of a device: test_nd_fft.py": """
+        fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft fft.irfft2 fft.irfftn
+        fft.rfft fft.rfft2 fft.rfftn""",
     "user kernels, compiled for the device that they run on: test_user_kernels*.py": """
         ElementwiseKernel RawKernel RawModule ReductionKernel fuse""",
     "exchange with other libraries: test_nd_protocols.py": """
@@ -51,7 +54,7 @@ def public() -> dict[str, Any]:
         value = getattr(nd, name)
         if not isinstance(value, (nd.dtype, float, type(None))):
             found[name] = value
-    for module in (nd.linalg, nd.random):
+    for module in (nd.fft, nd.linalg, nd.random):
         found |= {f"{module.__name__.rsplit('.', 1)[1]}.{name}": f for name, f in _functions(module).items()}
     for kind, prefix in ((nd.ndarray, "ndarray"), (nd.random.Generator, "random.Generator")):
         found |= {f"{prefix}.{name}": getattr(kind, name) for name in dir(kind) if not name.startswith("_")}

@@ -80,7 +80,7 @@ _FUNCTIONS: dict[str, str] = {
 _HOME: dict[str, tuple[str, str]] = {
     name: (module, name) for module, names in _FUNCTIONS.items() for name in names.split()
 }
-_MODULES = frozenset({"cuda", "linalg", "random"})
+_MODULES = frozenset({"cuda", "fft", "linalg", "random"})
 
 # --- ufuncs, under all of their names --------------------------------------------------------------------------------
 
@@ -133,11 +133,6 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"dlbridge.nd.{name}")
     home = _HOME.get(name)
-    if name == "fft":
-        raise AttributeError(
-            "dlbridge.nd has no fft. Share the array with a library that has it, without a copy: "
-            "dlbridge.convert(x, 'torch'), and its result: nd.from_dlpack(y)"
-        )
     if home is None:
         raise AttributeError(f"module 'dlbridge.nd' has no attribute {name!r}")
     module = import_module(f"dlbridge.nd.{home[0]}")

@@ -1,6 +1,7 @@
 """Types of the names of dlbridge.nd: written by tools/write_stubs.py."""
 
 from dlbridge.nd import cuda as cuda
+from dlbridge.nd import fft as fft
 from dlbridge.nd import linalg as linalg
 from dlbridge.nd import random as random
 from dlbridge.nd._arguments import AxisError as AxisError

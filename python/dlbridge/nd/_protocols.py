@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 # Where NumPy's submodules have their counterparts.
-_MODULES = {"numpy": "dlbridge.nd", "numpy.linalg": "dlbridge.nd.linalg"}
+_MODULES = {"numpy": "dlbridge.nd", "numpy.fft": "dlbridge.nd.fft", "numpy.linalg": "dlbridge.nd.linalg"}
 
 # NumPy's scalars come as arrays without a dimension from their comparisons: `numpy.float32(2) < x`.
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})

@@ -37,6 +37,8 @@ VALUES = {
     "offset": [1, 8],
     "weights": [[1.0, 2.0, 5.0], [[1.0, 2.0], [3.0, 4.0]]],
     "decimals": [1, -1],
+    "norm": ["ortho", "forward"],
+    "s": [(5,), (3, 3)],
     "ord": [1, "nuc", 3],
     "method": ["lower", "higher"],
     "range": [(0, 2)],
@@ -89,7 +91,7 @@ def arguments():
 def functions():
     """Name: the function, of the namespaces and of an array."""
     found = {}
-    for space, module in (("nd.", nd), ("nd.linalg.", nd.linalg), ("nd.random.", nd.random)):
+    for space, module in (("nd.", nd), ("nd.fft.", nd.fft), ("nd.linalg.", nd.linalg), ("nd.random.", nd.random)):
         for name in getattr(module, "__all__", None) or dir(module):
             value = getattr(module, name)
             if callable(value) and not inspect.isclass(value) and not isinstance(value, nd.dtype) and name[0] != "_":

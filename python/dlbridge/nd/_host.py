@@ -1,0 +1,78 @@
+"""Functions of libraries on host arrays: NumPy's LAPACK, NumPy's and SciPy's pocketfft. Memory is shared both ways.
+
+The libraries are imported on the first call that needs them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from dlbridge.nd import _native
+from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from dlbridge.nd._dtypes import DType
+
+ndarray = _native.ndarray
+
+_HALVES = frozenset({"float16", "bfloat16"})  # computed in float32: the libraries have no loops for them
+
+
+def numpys(module: str, operation: str) -> Any:
+    """A module of NumPy's. ImportError with the operation where there is no NumPy."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{operation}(): NumPy cannot be imported ({error}), and its library computes this on the host. Install "
+            "it: pip install numpy"
+        ) from error
+
+
+def on_host(operation: str, *arrays: ndarray) -> None:
+    """NotImplementedError for arrays on a device: nothing is copied to the host unasked."""
+    for x in arrays:
+        if not isinstance(x, _native.HostArray):
+            raise NotImplementedError(
+                f"{operation}(): the array is on {x.device}; decompositions and transforms run on host arrays only. "
+                "Share it without a copy with a library that has them there, dlbridge.convert(x, 'torch'), or move it "
+                "to the host: x.to_device('cpu')"
+            )
+
+
+def inexact(*arrays: ndarray) -> DType:
+    """The dtype that results have for arrays: the one they promote to, integers and bool as float64."""
+    return _native.result_type(*[float_for(x.dtype) for x in arrays])
+
+
+def computed_in(dtype: DType) -> DType:
+    """The dtype in which a library computes a result of an inexact dtype: itself, float32 for those of 16 bits."""
+    return BY_NAME["float32"] if dtype.name in _HALVES else dtype
+
+
+def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], **keywords: Any) -> Any:
+    """What a function of NumPy's or SciPy's returns for arrays, all of one inexact dtype: an ndarray, or a tuple.
+
+    Neither operands nor results are copied, but for a change of dtype. Real results of 16-bit floats are rounded to
+    their dtype, complex ones stay complex64.
+    """
+    import numpy
+
+    dtype = inexact(*arrays)
+    wide = computed_in(dtype)
+    with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
+        found = function(*[numpy.asarray(x.astype(wide, copy=False)) for x in arrays], **keywords)
+
+    def adopted(value: Any) -> ndarray:
+        result = _native.asarray(value, None, None, device=arrays[0].device)
+        return (
+            result.astype(dtype, copy=False)
+            if wide != dtype and is_inexact(result) and value.dtype.kind == "f"
+            else result
+        )
+
+    return tuple(map(adopted, found)) if isinstance(found, tuple) else adopted(found)

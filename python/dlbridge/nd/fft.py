@@ -1,0 +1,349 @@
+"""Discrete Fourier transforms. On the host by SciPy's pocketfft, by NumPy's where SciPy is not installed.
+
+Transforms of float32 and complex64 are computed in single precision, 16-bit floats as float32, integers as float64.
+CUDA arrays are refused, but for the functions that transform nothing: NotImplementedError says how to share them with a
+library that has the transforms there.
+"""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
+from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
+from dlbridge.nd._host import by_library, computed_in, inexact, numpys, on_host
+from dlbridge.nd._manipulation import roll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, Axis, DeviceLike, DTypeLike
+    from dlbridge.nd._dtypes import DType
+
+ndarray = _native.ndarray
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+# --- the transforms of the libraries ---------------------------------------------------------------------------------
+
+_FROM_REAL = frozenset({"rfft", "rfftn", "ihfft"})
+_TO_REAL = frozenset({"irfft", "irfftn", "hfft"})  # the last axis holds n // 2 + 1 of the n elements
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _library(name: str, repeated: bool) -> Any:
+    """The transform of that name: SciPy's is the faster one, but knows no axis that is transformed twice."""
+    if not repeated:
+        try:
+            import scipy.fft
+
+            return getattr(scipy.fft, name)
+        except ImportError:
+            pass
+    return getattr(numpys("numpy.fft", name), name)
+
+
+def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarray:
+    x = as_array(a)
+    on_host(operation, x)
+    if norm not in _NORMS:
+        raise ValueError(f"{operation}(): norm is {norm!r}; give 'backward', 'ortho', 'forward' or None")
+    if name in _FROM_REAL and kind_of(x.dtype) == "c":
+        raise TypeError(
+            f"{operation}(): the array is {x.dtype}; this transform is that of real ones. Use fft() or ifft()"
+        )
+    return x
+
+
+def _extent(name: str, operation: str, n: Any, x: ndarray, axis: int, last: bool) -> int:
+    """How many elements an axis is cut or padded to, of the real side of a transform. ValueError below 1."""
+    if n is None and name in _TO_REAL and last:
+        extent = 2 * (x.shape[axis] - 1)
+    else:
+        extent = x.shape[axis] if n is None or index(n) == -1 else index(n)
+    if extent < 1:
+        raise ValueError(
+            f"{operation}(): {extent} data points along axis {axis} of shape {x.shape}; a transform needs one or more. "
+            "Give their number by n= or s=, and zeros are appended"
+        )
+    return extent
+
+
+def _complex(x: ndarray) -> DType:
+    return _native.result_type(computed_in(inexact(x)), 1j)
+
+
+def _transform(name: str, operation: str, x: ndarray, out: ndarray | None, repeated: bool, **where: Any) -> ndarray:
+    result = by_library(_library(name, repeated), [x], **where)
+    wanted = real_dtype(inexact(x)) if name in _TO_REAL else _complex(x)
+    return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
+
+
+def _one(name: str, a: ArrayLike, n: int | None, axis: int, norm: str | None, out: ndarray | None) -> ndarray:
+    x = _operand(name, name, a, norm)
+    position = normalize_axis(axis, x.ndim, name)
+    if n is not None and index(n) < 1:  # -1 is a length in s= alone
+        raise ValueError(f"{name}(): n is {n}; a transform needs one data point or more")
+    extent = _extent(name, name, n, x, position, True)
+    return _transform(name, name, x, out, False, n=extent, axis=position, norm=norm)
+
+
+def _several(
+    name: str,
+    operation: str,
+    a: ArrayLike,
+    s: Sequence[int] | None,
+    axes: Sequence[int] | None,
+    norm: str | None,
+    out: ndarray | None,
+) -> ndarray:
+    x = _operand(name, operation, a, norm)
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(-len(s), 0)
+    positions = [normalize_axis(axis, x.ndim, operation) for axis in axes]
+    lengths = [None] * len(positions) if s is None else list(s)
+    if len(lengths) != len(positions):
+        raise ValueError(f"{operation}(): s has {len(lengths)} lengths for {len(positions)} axes; give one for each")
+    if not positions:
+        if name in _FROM_REAL | _TO_REAL:
+            raise axis_error(operation, -1, 0)
+        return into(out, x.astype(_complex(x)), operation)
+    last = len(positions) - 1
+    extents = [
+        _extent(name, operation, n, x, axis, i == last)
+        for i, (n, axis) in enumerate(zip(lengths, positions, strict=True))
+    ]
+    repeated = len(set(positions)) != len(positions)
+    return _transform(name, operation, x, out, repeated, s=extents, axes=positions, norm=norm)
+
+
+# --- one axis --------------------------------------------------------------------------------------------------------
+
+
+def fft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The Fourier transform along an axis, complex: sum over k of a[k] exp(-2 pi i jk/n).
+
+    n: the number of data points, for which the axis is cut, or padded with zeros. norm: where the factor 1/n is:
+    "backward" (or None) in the inverse transforms, "forward" in the others, "ortho" as 1/sqrt(n) in both.
+    out: takes the result, once all of it is there.
+    Raises ValueError for n below 1 or an unknown norm, AxisError for an axis that there is not, NotImplementedError for
+    CUDA arrays. Source: Array API 2024.12, NumPy.
+    """
+    return _one("fft", a, n, axis, norm, out)
+
+
+def ifft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The inverse of fft(): sum over k of a[k] exp(2 pi i jk/n), divided by n. Arguments and errors as for fft()."""
+    return _one("ifft", a, n, axis, norm, out)
+
+
+def rfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The first n // 2 + 1 elements of fft() of a real array; the others are their conjugates.
+
+    TypeError for complex arrays; other arguments and errors as for fft(). Source: Array API 2024.12, NumPy.
+    """
+    return _one("rfft", a, n, axis, norm, out)
+
+
+def irfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The inverse of rfft(), real.
+
+    n: the number of elements of the result, of which the axis holds n // 2 + 1; 2 (m - 1) for m of them by default, so
+    that an odd one has to be given.
+    Other arguments and errors as for fft(). Source: Array API 2024.12, NumPy.
+    """
+    return _one("irfft", a, n, axis, norm, out)
+
+
+def hfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The transform, real, of n elements of which the second half are the conjugates of the first; the axis holds the
+    first n // 2 + 1. Arguments and errors as for irfft()."""
+    return _one("hfft", a, n, axis, norm, out)
+
+
+def ihfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The inverse of hfft(): the first n // 2 + 1 elements of ifft() of a real array. Arguments as for rfft()."""
+    return _one("ihfft", a, n, axis, norm, out)
+
+
+# --- several axes ----------------------------------------------------------------------------------------------------
+
+
+def fftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """fft() along several axes, all of them by default.
+
+    s: the number of data points of each axis, -1 for as many as it has; without axes, those of the last ones.
+    Raises ValueError for a number below 1, numbers that do not fit the axes or an unknown norm, AxisError for an axis
+    that there is not. Source: Array API 2024.12, NumPy.
+    """
+    return _several("fftn", "fftn", a, s, axes, norm, out)
+
+
+def ifftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The inverse of fftn(). Arguments and errors as for fftn()."""
+    return _several("ifftn", "ifftn", a, s, axes, norm, out)
+
+
+def rfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """rfft() along the last of several axes, fft() along the others.
+
+    TypeError for complex arrays; other arguments and errors as for fftn(). Source: Array API 2024.12, NumPy.
+    """
+    return _several("rfftn", "rfftn", a, s, axes, norm, out)
+
+
+def irfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The inverse of rfftn(), real: the last number of `s` is that of irfft(). Arguments and errors as for fftn()."""
+    return _several("irfftn", "irfftn", a, s, axes, norm, out)
+
+
+def fft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """fftn() along the last two axes, or those given."""
+    return _several("fftn", "fft2", a, s, axes, norm, out)
+
+
+def ifft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """ifftn() along the last two axes, or those given."""
+    return _several("ifftn", "ifft2", a, s, axes, norm, out)
+
+
+def rfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """rfftn() along the last two axes, or those given."""
+    return _several("rfftn", "rfft2", a, s, axes, norm, out)
+
+
+def irfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """irfftn() along the last two axes, or those given."""
+    return _several("irfftn", "irfft2", a, s, axes, norm, out)
+
+
+# --- frequencies and their order, on every device --------------------------------------------------------------------
+
+
+def _frequencies(name: str, n: int, d: float, dtype: DTypeLike | None, device: DeviceLike, half: bool) -> ndarray:
+    count = index(n)
+    wanted = BY_NAME["float64"] if dtype is None else resolve(dtype)
+    if count < 1:
+        raise ValueError(f"{name}(): n is {n}; a transform has one data point or more")
+    if kind_of(wanted) != "f":
+        raise ValueError(f"{name}(): dtype is {wanted}; frequencies are real floats")
+    positive = count // 2 + 1 if half else (count - 1) // 2 + 1
+    x = _native.empty((positive if half else count,), "float64", device=device)
+    _native.range_fill(x[:positive], 0, 1)
+    if not half and count > positive:
+        _native.range_fill(x[positive:], -(count // 2), 1)
+    x *= 1.0 / (count * d)
+    return x.astype(wanted, copy=False)
+
+
+def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike = None) -> ndarray:
+    """The frequencies of the elements of fft(), in cycles per unit of `d`: 0 and the positive ones, then the negative.
+
+    n: the number of data points. d: the distance between two. dtype: of the result, float64 by default.
+    Raises ValueError for n below 1 and for a dtype that is not of real floats. Source: Array API 2024.12, NumPy.
+    """
+    return _frequencies("fftfreq", n, d, dtype, device, False)
+
+
+def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike = None) -> ndarray:
+    """The frequencies of the n // 2 + 1 elements of rfft(), none negative. Arguments and errors as for fftfreq()."""
+    return _frequencies("rfftfreq", n, d, dtype, device, True)
+
+
+def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> ndarray:
+    a = as_array(x)
+    positions = normalize_axes(axes, a.ndim, name)
+    halves = [sign * (a.shape[axis] // 2) for axis in positions]
+    return roll(a, halves, positions) if positions else a.copy()
+
+
+def fftshift(x: ArrayLike, axes: Axis = None) -> ndarray:
+    """A copy with the frequency 0 moved to the middle of axes, all by default. Source: Array API 2024.12, NumPy."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: ArrayLike, axes: Axis = None) -> ndarray:
+    """The inverse of fftshift(): a copy with the middle of axes moved to their start. Source: Array API 2024.12."""
+    return _shifted("ifftshift", x, axes, -1)
