@@ -1,0 +1,16 @@
+"""torch.from_dlpack() of negative strides ends the process. Exit status 0: as reported; 1: gone."""
+
+import subprocess
+import sys
+
+CRASH = """\
+import numpy as np
+import torch
+
+torch.from_dlpack(np.arange(3)[::-1])
+"""
+
+child = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, check=False)
+if child.returncode >= 0:
+    sys.exit(f"gone: exit status {child.returncode}: {child.stderr[-300:]}")
+print(f"as reported: ended by signal {-child.returncode}")
