@@ -191,6 +191,18 @@ def test_an_error_is_in_the_index(provoke):
     assert caught.type.__name__ in fitting, str(caught.value)
 
 
+def test_a_report_of_the_runner_becomes_a_matrix(tmp_path):
+    report, page = tmp_path / "report.json", tmp_path / "matrix.md"
+    tool = [sys.executable, str(REPOSITORY / "tools" / "write_matrix.py")]
+    runner = [sys.executable, "-m", "dlbridge", "--only", "stdlib", "--plain", "--json", str(report)]
+    subprocess.run(runner, check=True, capture_output=True)
+    page.write_text("before\n<!-- matrix: begin -->\nstale\n<!-- matrix: end -->\nafter\n")
+    subprocess.run([*tool, str(report), "--page", str(page)], check=True)
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "stale" not in text
+    assert "| from \\ to | buffer |" in text and "| bytes | works |" in text
+
+
 def test_the_oldest_python_is_said_alike():
     declared = re.search(r'requires-python = ">=([\d.]+)"', (REPOSITORY / "pyproject.toml").read_text())[1]
     said = {
