@@ -12,6 +12,7 @@ namespace dlbridge::py {
 // What a slot returns when a Python error is set: null or -1.
 template <class Result>
 constexpr Result failure_value() noexcept {
+  static_assert(!std::is_same_v<Result, bool>, "of a bool, -1 would be success");
   if constexpr (std::is_pointer_v<Result>) return nullptr;
   else return static_cast<Result>(-1);
 }

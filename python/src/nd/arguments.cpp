@@ -27,6 +27,12 @@ bool is_numpy_array(PyObject* object) {
   return frameworks::numpy_array_type != nullptr && PyObject_TypeCheck(object, frameworks::numpy_array_type);
 }
 
+bool pardon_numpy(PyObject* object) {
+  if (!is_numpy_array(object)) return false;
+  PyErr_Clear();
+  return true;
+}
+
 namespace {
 
 // Whether the error that is set is one that says "this is no such object": then it is cleared. Any other is the user's,

@@ -49,6 +49,8 @@ enum class Parsed : std::uint8_t { kYes, kNo, kError };  // kNo: not an operand,
 
 // An array of ours, a Python or a NumPy scalar. numpy.ndarray: TypeError "Unsupported type <class 'numpy.ndarray'>".
 Parsed parse_operand(PyObject* object, core::Input& out);
+// After its kError: true, and the error is cleared, where `object` is such an array. Any other error is the user's.
+bool pardon_numpy(PyObject* object);
 // The others throw with a Python error set, which names `operation`.
 core::Input need_operand(PyObject* object, const char* operation);
 const Tensor& need_array(PyObject* object, const char* operation);

@@ -62,7 +62,8 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   core::Storage* storage = nullptr;
   void* pointer = nullptr;
-  checked(parse_memory_pointer(memptr, storage, pointer));
+  if (!parse_memory_pointer(memptr, storage, pointer))
+    throw_issue("memptr", ErrorCode::kWrongType, "got " + type_name(memptr) + ". Give a MemoryPointer");
   const Shape* given = strides_object == Py_None ? nullptr : &strides;
   return make_result(kOperation,
                      [&](Tensor& out) { return wrap_memory(storage, pointer, kind, shape, given, layout, out); });
@@ -229,8 +230,7 @@ PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DL
     const Parsed parsed = parse_operand(object, scalar);  // NumPy's scalars have a buffer, too, but a byte-sized one
     if (parsed == Parsed::kYes) return from_values(object, dtype, device.value_or(default_device()));
     if (parsed == Parsed::kError) {
-      if (!is_numpy_array(object)) return nullptr;
-      PyErr_Clear();
+      checked(pardon_numpy(object));
     }
   }
   Ref array = adopt_any(object, copy == std::optional(true));

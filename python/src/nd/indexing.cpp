@@ -108,10 +108,7 @@ int set_item(PyObject* self, PyObject* object, PyObject* value) {
   Ref made;
   parse_key(object, x.dl.device, key);
   const Parsed parsed = parse_operand(value, input);
-  if (parsed == Parsed::kError) {
-    checked(is_numpy_array(value));
-    PyErr_Clear();  // a NumPy array may be assigned from: that names both sides
-  }
+  if (parsed == Parsed::kError) checked(pardon_numpy(value));  // it may be assigned from: that names both sides
   if (parsed != Parsed::kYes) {
     made = owned(to_array(value, std::nullopt, x.dl.device, std::nullopt));
     input.array = &tensor_of(made.get());

@@ -28,14 +28,14 @@ constexpr char kOptions[] = "ufunc(*, out=None, dtype=None, casting='same_kind',
 
 // An operand that is not one of ours but takes part by NumPy's protocol (a tracer of nd.fuse): it is asked.
 PyObject* ask_operand(PyObject* self, PyObject* operand, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  const Ref method(PyObject_GetAttrString(operand, "__array_ufunc__"));
-  if (!method || method.get() == Py_None) {
-    PyErr_Clear();
+  static PyObject* const name = PyUnicode_InternFromString("__array_ufunc__");
+  const Ref method = optional_attribute(operand, name);
+  checked(method || PyErr_Occurred() == nullptr);
+  if (!method || method.get() == Py_None)
     throw_error(PyExc_TypeError,
                 "%s(): Unsupported type %R; give nd arrays or Python scalars. nd.asarray(x) takes "
                 "the arrays of other frameworks",
                 as_ufunc(self)->name, Py_TYPE(operand));
-  }
   const Ref full = owned(PyTuple_New(nargs + 2));
   PyTuple_SET_ITEM(full.get(), 0, Ref::borrow(self).release());
   PyTuple_SET_ITEM(full.get(), 1, checked(PyUnicode_FromString("__call__")));

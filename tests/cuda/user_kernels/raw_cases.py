@@ -204,6 +204,44 @@ def test_launches_go_to_the_stream_and_wait_for_other_streams():
         kernel((1,), (4,), (x, 5), stream="fast")
 
 
+class LoadingStream:
+    """A stream that loads the kernel again while the kernel is at a launch on it, or is an interrupt."""
+
+    ptr = 0
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    @property
+    def device_id(self):
+        if self.kernel is None:
+            raise KeyboardInterrupt
+        self.kernel._load(0)
+        return 0
+
+
+def test_a_stream_may_load_the_kernel_again_and_what_it_raises_passes_through():
+    kernel = nd.RawKernel(ADD, "add")
+    x, out = on_device(np.ones(4, "f4")), nd.empty(4, "f4", device=CUDA)
+    kernel((1,), (4,), (x, x, out, 4, 1.0), stream=LoadingStream(kernel))
+    assert host(out).tolist() == [2] * 4
+    with raises(KeyboardInterrupt):
+        kernel((1,), (4,), (x, x, out, 4, 1.0), stream=LoadingStream(None))
+
+
+class InterruptingPointer:
+    @property
+    def ptr(self):
+        raise KeyboardInterrupt
+
+
+def test_what_an_argument_raises_passes_through():
+    kernel = nd.RawKernel(ADD, "add")
+    x = on_device(np.ones(4, "f4"))
+    with raises(KeyboardInterrupt):
+        kernel((1,), (4,), (InterruptingPointer(), x, x, 4, 1.0))
+
+
 def test_read_only_arrays_go_to_pointers_to_const_only():
     x = on_device(np.ones(4, "f4"))
     frozen = CaiArray(Memory(4), shape=(4,), typestr="<f4")

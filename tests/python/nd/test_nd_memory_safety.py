@@ -179,14 +179,51 @@ def test_code_of_the_elements_may_empty_the_list_that_is_read():
     assert nd.ndarray(emptying(2, 2), "int64", pointer, strides=emptying(8, 16)).tolist() == [[0, 2], [1, 3]]
 
 
-def test_what_the_code_of_an_element_raises_passes_through():
-    class Raising:
-        def __index__(self):
-            raise KeyboardInterrupt
+class Interrupting:
+    """Every number and attribute that is asked of it is an interrupt."""
 
-    for call in (lambda: nd.empty([2, Raising()]), lambda: nd.zeros((2, 2)).sum(axis=(0, Raising()))):
-        with pytest.raises(KeyboardInterrupt):
-            call()
+    def __index__(self):
+        raise KeyboardInterrupt
+
+    def __getattr__(self, name):
+        if name in ("ptr", "device_id", "__array_ufunc__"):
+            raise KeyboardInterrupt
+        raise AttributeError(name)
+
+
+MEMORY = nd.arange(5, device="cpu").data
+ASK = {
+    "empty": lambda: nd.empty([2, Interrupting()]),
+    "sum axis": lambda: nd.zeros((2, 2)).sum(axis=(0, Interrupting())),
+    "pointer +": lambda: MEMORY + Interrupting(),
+    "pointer -": lambda: MEMORY - Interrupting(),
+    "MemoryPointer offset": lambda: nd.cuda.MemoryPointer(MEMORY.mem, Interrupting()),
+    "MemoryPointer of another's": lambda: nd.cuda.MemoryPointer(Interrupting(), 0),
+    "copy_to_host size": lambda: MEMORY.copy_to_host(0, Interrupting()),
+    "memset value": lambda: MEMORY.memset(Interrupting(), 1),
+    "memset size": lambda: MEMORY.memset(0, Interrupting()),
+    "alloc": lambda: nd.cuda.alloc(Interrupting()),
+    "alloc_pinned_memory": lambda: nd.cuda.alloc_pinned_memory(Interrupting()),
+    "malloc_async": lambda: nd.cuda.malloc_async(Interrupting()),
+    "malloc_managed": lambda: nd.cuda.malloc_managed(Interrupting()),
+    "Memory": lambda: nd.cuda.Memory(Interrupting()),
+    "ManagedMemory": lambda: nd.cuda.ManagedMemory(Interrupting()),
+    "UnownedMemory size": lambda: nd.cuda.UnownedMemory(0, Interrupting(), None),
+    "UnownedMemory device": lambda: nd.cuda.UnownedMemory(0, 0, None, Interrupting()),
+    "MemoryPool.malloc": lambda: nd.cuda.MemoryPool().malloc(Interrupting()),
+    "Stream priority": lambda: nd.cuda.Stream(priority=Interrupting()),
+    "ExternalStream": lambda: nd.cuda.ExternalStream(Interrupting()),
+    "ExternalStream device": lambda: nd.cuda.ExternalStream(0, Interrupting()),
+    "get_current_stream": lambda: nd.cuda.get_current_stream(Interrupting()),
+    "memptr": lambda: nd.ndarray((2,), "f8", memptr=Interrupting()),
+    "__array_ufunc__": lambda: nd.add(Interrupting(), nd.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("call", ASK.values(), ids=ASK)
+def test_what_the_code_of_an_argument_raises_passes_through(call):
+    with pytest.raises(KeyboardInterrupt):
+        call()
 
 
 def test_lists_that_hold_themselves_or_go_deeper_than_arrays_are_refused():

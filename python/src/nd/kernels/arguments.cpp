@@ -154,13 +154,11 @@ void KernelArguments::pack_foreign(PyObject* argument, Py_ssize_t k) {
     return pack_tensor(foreign->tensor, as_object(foreign), k);
   core::Storage* storage = nullptr;
   void* pointer = nullptr;
-  if (!parse_memory_pointer(argument, storage, pointer)) {
-    PyErr_Clear();
+  if (!parse_memory_pointer(argument, storage, pointer))
     fail(k, ErrorCode::kWrongType,
          "is a " + type_name(argument) +
              "; a kernel takes arrays on a CUDA device, Python and NumPy scalars, "
              "MemoryPointer, None (a null pointer) and ctypes structures");
-  }
   uses_.add(storage);
   if (is_cuda(storage->device) && device_ < 0) device_ = storage->device.device_id;
   pack_address(reinterpret_cast<std::uintptr_t>(pointer), k);

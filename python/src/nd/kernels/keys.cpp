@@ -19,7 +19,7 @@ PyObject* fusion_key(PyObject*, PyObject* args) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) {
     core::Input input;
     const Parsed parsed = parse_operand(PyTuple_GET_ITEM(args, k), input);
-    if (parsed == Parsed::kError) PyErr_Clear();  // a NumPy array: the function itself says so
+    if (parsed == Parsed::kError) checked(pardon_numpy(PyTuple_GET_ITEM(args, k)));  // the function itself says so
     if (parsed != Parsed::kYes) Py_RETURN_NONE;
     any |= input.array != nullptr;
     all_cuda &= input.array == nullptr || is_cuda(input.array->dl.device);
@@ -39,7 +39,7 @@ PyObject* layout_key(PyObject*, PyObject* args) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) {
     core::Input input;
     const Parsed parsed = parse_operand(PyTuple_GET_ITEM(args, k), input);
-    if (parsed == Parsed::kError) PyErr_Clear();
+    if (parsed == Parsed::kError) checked(pardon_numpy(PyTuple_GET_ITEM(args, k)));
     if (parsed != Parsed::kYes) Py_RETURN_NONE;
     if (input.array == nullptr) {
       append(input.scalar.strong ? 32 + static_cast<int>(input.scalar.dtype)

@@ -188,7 +188,7 @@ pyb::dict kernel_attributes(const pyb::object& object, int device) {
   return out;
 }
 
-void kernel_set_attribute(const pyb::object& object, int device, const std::string& name, int value) {
+void kernel_set_attribute(const pyb::object& object, int device, const std::string& name, Int<int> value) {
   for (const core::FunctionAttribute& attribute : core::kFunctionAttributes)
     if (name == attribute.name)
       return throw_if_bad(core::set_attribute(loaded_function(object, device), attribute.code, value),

@@ -118,6 +118,13 @@ class PythonResource final : public core::MemoryResource {
     return {};
   }
 
+  // False, too, for a pointer that does not say how large its memory is; and with a Python error set, the user's.
+  static bool knows_its_memory(PyObject* result, core::Storage*& memory, void*& pointer) noexcept {
+    const int known = guarded([&] { return parse_memory_pointer(result, memory, pointer) ? 1 : 0; });  // -1: an error
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) PyErr_Clear();
+    return known == 1;
+  }
+
   // What can be known of the memory: that the driver has its first and its last byte, on which device and of what kind,
   // and how large the memory behind a MemoryPointer is.
   Status check_memory(core::Storage& storage, PyObject* result) const {
@@ -125,11 +132,11 @@ class PythonResource final : public core::MemoryResource {
     std::size_t room = storage.bytes;
     core::Storage* memory = nullptr;
     void* pointer = nullptr;
-    if (signature_ == Signature::kPointer && parse_memory_pointer(result, memory, pointer)) {
+    if (signature_ == Signature::kPointer && knows_its_memory(result, memory, pointer)) {
       room = memory->bytes - static_cast<std::size_t>(static_cast<char*>(pointer) - static_cast<char*>(memory->data));
       core::release(memory);
     }
-    PyErr_Clear();  // a pointer that does not say how large its memory is
+    if (PyErr_Occurred() != nullptr) return failed();
     DLDevice begin{}, end{};
     if (room < storage.bytes || !cuda::device_of_pointer(first, begin).ok() ||
         !cuda::device_of_pointer(first + storage.bytes - 1, end).ok() || begin.device_type != end.device_type ||
@@ -196,9 +203,8 @@ pyb::object resolve(const pyb::object& allocator) {
     return pyb::cast(uncached);
   }
   if (pyb::isinstance<ResourceValue>(allocator)) return allocator;
-  const pyb::object self = pyb::getattr(allocator, "__self__", pyb::none());
-  const pyb::object name = pyb::getattr(allocator, "__name__", pyb::none());
-  if (pyb::isinstance<ResourceValue>(self) && name.equal(pyb::str("malloc"))) return self;
+  const pyb::object self = find_attribute(allocator, "__self__"), name = find_attribute(allocator, "__name__");
+  if (self && name && pyb::isinstance<ResourceValue>(self) && name.equal(pyb::str("malloc"))) return self;
   return pyb::cast(make<PythonAllocatorValue>(Signature::kPointer, allocator, pyb::none()));
 }
 
@@ -245,7 +251,7 @@ void init_allocators(pyb::module_& m) {
            pyb::arg("malloc_func"), pyb::arg("free_func"), pyb::kw_only(), pyb::arg("with_stream") = false)
       .def(
           "malloc",
-          [](const FunctionPair& f, std::size_t size) {
+          [](const FunctionPair& f, Int<std::size_t> size) {
             return allocate_pointer(f.resource, size, "PythonFunctionAllocator.malloc()");
           },
           pyb::arg("size"));

@@ -59,7 +59,8 @@ Storage* allocate(core::MemoryResource* resource, std::size_t bytes, const char*
 std::uintptr_t address_of(const pyb::object& object, const char* operation) {
   pyb::object value = object;
   for (const char* name : {"ptr", "value"})
-    if (!PyIndex_Check(value.ptr()) && pyb::hasattr(value, name)) value = value.attr(name);
+    if (PyIndex_Check(value.ptr()) == 0)
+      if (const pyb::object inner = find_attribute(value, name); inner) value = inner;
   if (value.is_none()) return 0;  // ctypes.c_void_p of null
   if (!PyIndex_Check(value.ptr()))
     throw_issue(operation, ErrorCode::kWrongType,
@@ -86,7 +87,8 @@ Storage* adopt(std::uintptr_t address, std::size_t bytes, const pyb::object& own
   return storage;
 }
 
-std::unique_ptr<UnownedValue> unowned(const pyb::object& ptr, std::size_t size, const pyb::object& owner, int device) {
+std::unique_ptr<UnownedValue> unowned(const pyb::object& ptr, Int<std::size_t> size, const pyb::object& owner,
+                                      Int<int> device) {
   const char* operation = "UnownedMemory()";
   return std::make_unique<UnownedValue>(adopt(address_of(ptr, operation), size, owner, device, operation));
 }
@@ -96,18 +98,19 @@ core::CachingPool& managed_pool() {
   return *pool;
 }
 
-std::unique_ptr<PointerValue> point_into(const pyb::object& memory, std::ptrdiff_t offset) {
+std::unique_ptr<PointerValue> point_into(const pyb::object& memory, Int<std::ptrdiff_t> offset) {
   auto out = std::make_unique<PointerValue>();
   out->offset = offset;
   out->memory = memory;
   if (pyb::isinstance<MemoryValue>(memory)) return out;
   // Another library's memory object.
-  const pyb::object size = pyb::getattr(memory, "size", pyb::none());
-  const pyb::object device = pyb::getattr(memory, "device_id", pyb::int_(-1));
-  if (!pyb::hasattr(memory, "ptr") || !pyb::isinstance<pyb::int_>(size))
+  const pyb::object size = find_attribute(memory, "size"), device = find_attribute(memory, "device_id");
+  const pyb::object ptr = find_attribute(memory, "ptr");
+  if (!ptr || !size || !pyb::isinstance<pyb::int_>(size))
     throw_issue("MemoryPointer()", ErrorCode::kWrongType,
                 "mem is " + type_name(memory.ptr()) + ". Give memory of nd.cuda, or an object with ptr and size");
-  out->memory = pyb::cast(unowned(memory.attr("ptr"), size.cast<std::size_t>(), memory, device.cast<int>()));
+  out->memory =
+      pyb::cast(unowned(ptr, {size.cast<std::size_t>()}, memory, device ? device.cast<Int<int>>() : Int<int>{-1}));
   return out;
 }
 
@@ -195,18 +198,20 @@ void copy_from(const PointerValue& self, const pyb::object& source, std::size_t 
   copy_from_host(self, source, bytes, stream, blocking);
 }
 
-void memset_on(const PointerValue& self, int value, std::size_t bytes, const pyb::object& stream, bool /*blocking*/) {
+void memset_on(const PointerValue& self, Int<int> value, std::size_t bytes, const pyb::object& stream,
+               bool /*blocking*/) {
   const StreamHandle on = begin_use(self, bytes, stream, "MemoryPointer.memset()");
   if (bytes == 0) return;
   const OnDevice here(self.device(), "MemoryPointer.memset()");
-  check_call(
-      core::driver().memset_d8_async(self.ptr(), static_cast<unsigned char>(value), bytes, cuda::detail::as_stream(on)),
-      "cuMemsetD8Async", "MemoryPointer.memset()");
+  check_call(core::driver().memset_d8_async(self.ptr(), static_cast<unsigned char>(value.value), bytes,
+                                            cuda::detail::as_stream(on)),
+             "cuMemsetD8Async", "MemoryPointer.memset()");
 }
 
 // ---- page-locked memory
 
-std::unique_ptr<PinnedValue> allocate_pinned(std::size_t bytes) {
+std::unique_ptr<PinnedValue> allocate_pinned(Int<std::size_t> size) {
+  const std::size_t bytes = size;
   const DLDevice device{kDLCUDA, chosen_device("alloc_pinned_memory()")};
   Storage* storage = nullptr;
   // 0: no stream uses it; one that does is the caller's to wait for, as for any buffer given to an asynchronous copy.
@@ -237,12 +242,12 @@ void bind_memory(pyb::module_& m) {
       "-1 asks the driver.")
       .def(pyb::init(&unowned), pyb::arg("ptr"), pyb::arg("size"), pyb::arg("owner"), pyb::arg("device_id") = -1);
   pyb::class_<DirectValue, MemoryValue>(m, "Memory", "New device memory, not from the pool.")
-      .def(pyb::init([](std::size_t size) {
+      .def(pyb::init([](Int<std::size_t> size) {
              return std::make_unique<DirectValue>(allocate(&core::uncached_pool(), size, "Memory()"));
            }),
            pyb::arg("size"));
   pyb::class_<ManagedValue, MemoryValue>(m, "ManagedMemory", "New memory that host and devices share.")
-      .def(pyb::init([](std::size_t size) {
+      .def(pyb::init([](Int<std::size_t> size) {
              return std::make_unique<ManagedValue>(allocate(&managed_pool(), size, "ManagedMemory()"));
            }),
            pyb::arg("size"));
@@ -261,19 +266,21 @@ void def_twins(pyb::class_<PointerValue>& type, const std::string& name, const c
                void (*act)(const PointerValue&, What, std::size_t, const pyb::object&, bool), const char* doc = "") {
   type.def(
       name.c_str(),
-      [act](const PointerValue& p, What other, std::size_t size) { act(p, other, size, pyb::none(), true); },
+      [act](const PointerValue& p, What other, Int<std::size_t> size) { act(p, other, size, pyb::none(), true); },
       pyb::arg(what), pyb::arg("size"), doc);
   type.def((name + "_async").c_str(),
-           [act](const PointerValue& p, What other, std::size_t size, const pyb::object& stream) {
+           [act](const PointerValue& p, What other, Int<std::size_t> size, const pyb::object& stream) {
              act(p, other, size, stream, false);
            },
            pyb::arg(what), pyb::arg("size"), pyb::arg("stream") = pyb::none());
 }
 
 void bind_pointer(pyb::module_& m) {
-  const auto moved = [](const PointerValue& p, std::ptrdiff_t bytes) { return point_into(p.memory, p.offset + bytes); };
-  const auto moved_back = [](const PointerValue& p, std::ptrdiff_t bytes) {
-    return point_into(p.memory, p.offset - bytes);
+  const auto moved = [](const PointerValue& p, Int<std::ptrdiff_t> bytes) {
+    return point_into(p.memory, {p.offset + bytes});
+  };
+  const auto moved_back = [](const PointerValue& p, Int<std::ptrdiff_t> bytes) {
+    return point_into(p.memory, {p.offset - bytes});
   };
   pyb::class_<PointerValue> type(m, "MemoryPointer", "A place in memory, which it keeps alive.");
   type.def(pyb::init(&point_into), pyb::arg("mem"), pyb::arg("offset") = 0)
@@ -317,40 +324,42 @@ PyObject* make_memory_pointer(Storage* storage, std::ptrdiff_t offset) {
 }
 
 bool parse_memory_pointer(PyObject* object, Storage*& storage, void*& pointer) {
-  const auto parse = [&] {
+  return without_pybind([&] {
     const pyb::object given = pyb::reinterpret_borrow<pyb::object>(object);
     if (pyb::isinstance<PointerValue>(given)) {
       const auto& value = given.cast<const PointerValue&>();
       core::retain(storage = value.storage());
       pointer = value.data();
-      return 0;
+      return true;
     }
-    if (!pyb::hasattr(given, "ptr"))
-      throw_issue("memptr", ErrorCode::kWrongType, "got " + type_name(object) + ". Give a MemoryPointer");
-    const std::uintptr_t address = address_of(given, "memptr");
-    const pyb::object memory = pyb::getattr(given, "mem", given);
-    const auto first = pyb::hasattr(memory, "ptr") ? address_of(memory, "memptr") : address;
-    const auto size = pyb::getattr(memory, "size").cast<std::size_t>();
+    const pyb::object ptr = find_attribute(given, "ptr");
+    if (!ptr) return false;
+    const std::uintptr_t address = address_of(ptr, "memptr");
+    const pyb::object mem = find_attribute(given, "mem"), memory = mem ? mem : given;
+    const pyb::object start = find_attribute(memory, "ptr");
+    const auto first = start ? address_of(start, "memptr") : address;
+    const std::size_t size = memory.attr("size").cast<Int<std::size_t>>();
     if (address < first || address - first > size)
       throw_issue("memptr", ErrorCode::kMalformed, "the pointer is outside of its memory");
     storage = adopt(first, size, given, -1, "memptr");
     pointer = reinterpret_cast<void*>(address);
-    return 0;
-  };
-  return guarded_pybind(parse) == 0;
+    return true;
+  });
 }
 
 void init_memory(pyb::module_& m) {
   bind_memory(m);
   bind_pointer(m);
   m.def(
-      "alloc", [](std::size_t size) { return allocate_pointer(nullptr, size, "alloc()"); }, pyb::arg("size"),
+      "alloc", [](Int<std::size_t> size) { return allocate_pointer(nullptr, size, "alloc()"); }, pyb::arg("size"),
       "Device memory of the current allocator, as a MemoryPointer.");
   m.def(
-      "malloc_managed", [](std::size_t size) { return allocate_pointer(&managed_pool(), size, "malloc_managed()"); },
+      "malloc_managed",
+      [](Int<std::size_t> size) { return allocate_pointer(&managed_pool(), size, "malloc_managed()"); },
       pyb::arg("size"));
   m.def(
-      "malloc_async", [](std::size_t size) { return allocate_pointer(&core::uncached_pool(), size, "malloc_async()"); },
+      "malloc_async",
+      [](Int<std::size_t> size) { return allocate_pointer(&core::uncached_pool(), size, "malloc_async()"); },
       pyb::arg("size"));
 }
 

@@ -33,7 +33,7 @@ struct AsyncPoolValue : ResourceValue {
 
 core::MemoryKind kind_of(const pyb::object& allocator) {
   if (allocator.is_none()) return core::MemoryKind::kDevice;
-  const pyb::object name = pyb::getattr(allocator, "__name__", allocator);
+  const pyb::object given = find_attribute(allocator, "__name__"), name = given ? given : allocator;
   for (const char* managed : {"managed", "malloc_managed"})
     if (name.equal(pyb::str(managed))) return core::MemoryKind::kManaged;
   for (const char* pinned : {"pinned", "alloc_pinned_memory"})
@@ -116,7 +116,7 @@ void bind_pool(pyb::module_& m) {
       .def(pyb::init(&create_pool), pyb::arg("allocator") = pyb::none())
       .def(
           "malloc",
-          [](const PoolValue& p, std::size_t size) {
+          [](const PoolValue& p, Int<std::size_t> size) {
             return allocate_pointer(p.resource, size, "MemoryPool.malloc()");
           },
           pyb::arg("size"), "Memory as a MemoryPointer.")
@@ -155,7 +155,7 @@ void bind_async_pool(pyb::module_& m) {
            pyb::arg("pool_handles") = "own")
       .def(
           "malloc",
-          [](const AsyncPoolValue& p, std::size_t size) {
+          [](const AsyncPoolValue& p, Int<std::size_t> size) {
             return allocate_pointer(p.resource, size, "MemoryAsyncPool.malloc()");
           },
           pyb::arg("size"))

@@ -19,7 +19,7 @@ bool inside_device_block() noexcept;
 PyObject* make_memory_pointer(::dlbridge::nd::Storage* storage, std::ptrdiff_t offset);
 
 // Reads a MemoryPointer, ours or another library's (an object with `ptr`, and `mem.size` or `size`, which is held).
-// `storage` gets a new reference. False with a Python error set.
+// `storage` gets a new reference. False: it has no `ptr`. What reading it raises is thrown, with the error set.
 bool parse_memory_pointer(PyObject* object, ::dlbridge::nd::Storage*& storage, void*& pointer);
 
 // A stream as Python hands it over: None is the current one of `device`, 0 the legacy stream; an object with

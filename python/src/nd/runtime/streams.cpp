@@ -71,7 +71,7 @@ pyb::object make_stream(const char* cls, StreamHandle handle, int device) {
   return pyb::handle(native).attr(cls)(handle == kLegacyStream ? 0 : handle, device);
 }
 
-std::unique_ptr<OwnStream> create(bool null, bool non_blocking, bool ptds, std::optional<int> priority) {
+std::unique_ptr<OwnStream> create(bool null, bool non_blocking, bool ptds, std::optional<Int<int>> priority) {
   auto out = std::make_unique<OwnStream>();
   if (null && ptds)
     throw_issue("Stream()", ErrorCode::kMalformed,
@@ -80,7 +80,7 @@ std::unique_ptr<OwnStream> create(bool null, bool non_blocking, bool ptds, std::
     out->handle = null ? kLegacyStream : kPerThreadStream;
     return out;
   }
-  core::StreamKind kind{chosen_device("Stream()"), non_blocking, priority.value_or(0)};
+  core::StreamKind kind{chosen_device("Stream()"), non_blocking, priority.value_or(Int<int>{})};
   throw_if_bad(core::create_stream(kind, out->handle), "Stream()");
   out->device = kind.device;
   out->own = kind;
@@ -98,7 +98,8 @@ int device_of_stream(StreamHandle stream, const char* operation) {
   return device;
 }
 
-std::unique_ptr<ForeignStream> wrap(const pyb::object& ptr, int device) {
+std::unique_ptr<ForeignStream> wrap(const pyb::object& ptr, Int<int> device_id) {
+  const int device = device_id;
   auto out = std::make_unique<ForeignStream>();
   out->handle = stream_argument(ptr, 0, "ExternalStream()");
   out->device = device;
@@ -203,9 +204,12 @@ StreamHandle stream_argument(const pyb::object& stream, int device, const char* 
   if (pyb::isinstance<pyb::int_>(stream) && stream.equal(pyb::int_(0))) return kLegacyStream;
   // CuPy's and PyTorch's streams keep their handle in an attribute, once and not deeper.
   pyb::object given = stream;
-  if (!pyb::isinstance<pyb::int_>(given) && !pyb::hasattr(given, "__cuda_stream__")) {
-    if (pyb::hasattr(given, "ptr")) given = given.attr("ptr");
-    else if (pyb::hasattr(given, "cuda_stream")) given = given.attr("cuda_stream");
+  if (!pyb::isinstance<pyb::int_>(given) && !find_attribute(given, "__cuda_stream__")) {
+    for (const char* name : {"ptr", "cuda_stream"})
+      if (const pyb::object handle = find_attribute(stream, name); handle) {
+        given = handle;
+        break;
+      }
     if (pyb::isinstance<pyb::int_>(given) && given.equal(pyb::int_(0))) return kLegacyStream;
   }
   StreamArgument parsed;
@@ -254,14 +258,16 @@ void init_streams(pyb::module_& m) {
   own.def(pyb::init(&create), pyb::arg("null") = false, pyb::arg("non_blocking") = false, pyb::arg("ptds") = false,
           pyb::arg("priority") = pyb::none());
   own.def_static(
-      "from_external", [](const pyb::object& stream) { return wrap(stream, -1); }, pyb::arg("stream"),
+      "from_external", [](const pyb::object& stream) { return wrap(stream, {-1}); }, pyb::arg("stream"),
       "An ExternalStream of any object with __cuda_stream__.");
   own.attr("null") = pyb::cast(create(true, false, false, std::nullopt));
   own.attr("ptds") = pyb::cast(create(false, false, true, std::nullopt));
 
   m.def(
       "get_current_stream",
-      [](std::optional<int> device) { return current_stream_object(chosen_device("get_current_stream()", device)); },
+      [](std::optional<Int<int>> device) {
+        return current_stream_object(chosen_device("get_current_stream()", device));
+      },
       pyb::arg("device_id") = pyb::none(), "The stream that the thread's work on the device goes to.");
 }
 
