@@ -110,7 +110,7 @@ bool casts_safely(const ElementwiseOptions& options) noexcept {
 Status check_inputs(const Call& call) {
   for (std::size_t k = call.op == Op::kWhere ? 1 : 0; k < call.inputs.size(); ++k)
     if (!can_cast(call.inputs[k], call.types.compute, call.options.casting))
-      return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast operand " + std::to_string(k) + " from " +
+      return {ErrorCode::kWrongType, "cannot cast operand " + std::to_string(k) + " from " +
                                          name_of(result_type(call.inputs.subspan(k, 1))) + " to " +
                                          name_of(call.types.compute) + " (casting='" +
                                          std::string(name_of(call.options.casting)) + "')"};
@@ -126,20 +126,18 @@ Status check_power(const Call& call) {
 
 Status check_out(const Call& call, Dims shape) {
   const Tensor& out = *call.options.out;
-  if (out.readonly())
-    return malformed(std::string(call.name) + ": the output array is read-only. Write to a copy of it");
+  if (out.readonly()) return malformed("the output array is read-only. Write to a copy of it");
   if (!can_cast(call.types.result, dtype_of(out), call.options.casting))
-    return {ErrorCode::kWrongType, std::string(call.name) + ": cannot cast the result from " +
-                                       name_of(call.types.result) + " to " + name_of(dtype_of(out)) +
-                                       " of the output (casting='" + std::string(name_of(call.options.casting)) +
-                                       "'). Use an output of that dtype"};
+    return {ErrorCode::kWrongType, "cannot cast the result from " + name_of(call.types.result) + " to " +
+                                       name_of(dtype_of(out)) + " of the output (casting='" +
+                                       std::string(name_of(call.options.casting)) + "'). Use an output of that dtype"};
   const Dims own = shape_of(out);
   bool equal = own.size() >= shape.size();
   for (std::size_t k = 0; equal && k < shape.size(); ++k)
     equal = own[own.size() - shape.size() + k] == shape[k] || shape[k] == 1;
   if (!equal)
-    return malformed(std::string(call.name) + ": the operands broadcast to " + shape_text(shape) +
-                     ", which does not fit the output's shape " + shape_text(own));
+    return malformed("the operands broadcast to " + shape_text(shape) + ", which does not fit the output's shape " +
+                     shape_text(own));
   return {};
 }
 
@@ -321,7 +319,7 @@ Status assign(const Tensor& out, const Input& source, const char* name) {
 
 Status store(const Tensor& result, const Tensor& out, const char* name) {
   if (!std::ranges::equal(shape_of(out), shape_of(result)))
-    return malformed(std::string(name) + ": the output has shape " + shape_text(shape_of(out)) + ", the result " +
+    return malformed("the output has shape " + shape_text(shape_of(out)) + ", the result " +
                      shape_text(shape_of(result)) + ". Give an output of that shape");
   const ElementwiseOptions options{&out, nullptr, name};
   const Input source{&result, {}};

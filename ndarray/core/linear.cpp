@@ -108,11 +108,11 @@ Status check_operands(const Tensor& a, const Tensor& b) {
     return malformed("matmul takes arrays of at least one axis, got shapes " + shape_text(shape_of(a)) + " and " +
                      shape_text(shape_of(b)) + ". Use multiply for scalars");
   if (!same_device(a.dl.device, b.dl.device))
-    return malformed("matmul: the operands are on " + device_name(a.dl.device) + " and " + device_name(b.dl.device) +
+    return malformed("the operands are on " + device_name(a.dl.device) + " and " + device_name(b.dl.device) +
                      "; both must be on one device");
   const std::int64_t inner_a = a.dl.shape[a.dl.ndim - 1], inner_b = b.dl.shape[std::max(b.dl.ndim - 2, 0)];
   if (inner_a != inner_b)
-    return malformed("matmul: the last axis of " + shape_text(shape_of(a)) + " and the " +
+    return malformed("the last axis of " + shape_text(shape_of(a)) + " and the " +
                      (b.dl.ndim == 1 ? "axis" : "second last axis") + " of " + shape_text(shape_of(b)) +
                      " must have one extent");
   return {};

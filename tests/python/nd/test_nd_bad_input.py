@@ -1,5 +1,7 @@
 """What must be refused: each row an expression, the exception and a part of its message."""
 
+import re
+
 import numpy as np
 import pytest
 from dlbridge import nd
@@ -214,6 +216,7 @@ def test_is_refused(expression, exception, message, device):
     with pytest.raises(exception) as caught:
         eval(expression, {"xp": nd, "np": np}, arrays)
     assert message in str(caught.value)
+    assert not re.match(r"(\w+)(\(\))?: \1(\(\))?:", str(caught.value)), "it names the operation twice"
 
 
 def test_nothing_is_written_before_an_error(device):
