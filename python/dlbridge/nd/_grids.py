@@ -71,7 +71,9 @@ def eye(
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     x = _native.empty(shape, BY_NAME["float64"] if dtype is None else dtype, device=device, order=order)
     x.fill(0)
-    diagonal(x, k).fill(1)
+    k = index(k)
+    if -x.shape[0] < k < x.shape[1]:  # it may be past 64 bits
+        diagonal(x, k).fill(1)
     return x
 
 
