@@ -344,7 +344,8 @@ def test_overloads_do_not_use_up_capsules(ext):
 def test_conversion(ext):
     a = matrix()
     assert ext.convert(a) == (address(a), a.sum())  # nothing to do: nothing is copied
-    for other in (matrix("float64"), matrix("int16"), matrix("float16"), a.T, a[::-1, ::2], memoryview(matrix("int8"))):
+    others = [matrix(dtype) for dtype in ("float64", "int16", "float16", ">f4", ">f8", ">i2")]
+    for other in (*others, a.T, a[::-1, ::2], memoryview(matrix("int8"))):
         pointer, total = ext.convert(other)
         assert total == np.asarray(other).sum()
         assert pointer not in (0, address(np.asarray(other)))

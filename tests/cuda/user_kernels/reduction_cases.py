@@ -41,6 +41,10 @@ def test_reductions_without_identity_and_with_structures():
     with raises(ValueError, "empty", "identity"):
         largest(on_device(x[:0]), axis=0)
     assert largest(on_device(x[:0]), axis=1).shape == (0,)
+    of_nothing = nd.ReductionKernel("T x", "T y", "x", "a + b", "y = a + 5", "0", "of_nothing")
+    assert host(of_nothing(on_device(x[:0]), axis=0)).tolist() == [5] * 70  # what the identity becomes
+    assert host(of_nothing(on_device(x[:, :0]), axis=1)).tolist() == [5] * 4
+    assert float(host(of_nothing(on_device(x[:0])))) == 5
     argmax = nd.ReductionKernel(
         "T x", "int64 y", "Best<T>{x, i}", "b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a",
         "y = a.at", None, "argmax", reduce_type="Best<T>",
