@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import time
 
 import pytest
@@ -50,6 +51,22 @@ def maker():
     gc.collect()
     assert len(made.released) == made.made
     assert not any(base_of(s.struct).release for s in made.structs)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_gpu():
+    """What a module's tests leave in the pools of this process, the workers beside it can have."""
+    yield
+    for name in ("torch", "cupy", "dlbridge.nd"):
+        module = sys.modules.get(name)
+        if module is None or not _core.cuda_info()["available"]:
+            continue
+        if name == "torch":
+            module.cuda.empty_cache()  # does nothing where CUDA was not used
+        elif name == "cupy":
+            module.get_default_memory_pool().free_all_blocks()
+        else:
+            module.cuda.get_default_memory_pool().free_all_blocks()
 
 
 @pytest.fixture(scope="module", autouse=True)
