@@ -35,8 +35,8 @@ inline pyb::object find_attribute(pyb::handle object, const char* name) {
   return pyb::reinterpret_steal<pyb::object>(value.release());
 }
 
-// An integer argument of a bound function. What its __index__ raises passes through: pybind11's own integers take that for
-// "incompatible arguments".
+// An integer argument of a bound function. What its __index__ raises passes through: pybind11's own integers take that
+// for "incompatible arguments".
 template <class T>
 struct Int {
   T value{};
