@@ -25,7 +25,7 @@ smartquotes = False  # quotation marks are part of code and of messages
 html_theme = "furo"
 html_extra_path = ["index.html"]
 html_static_path = html_css_files = ["site.css"]
-html_copy_source = html_show_sphinx = html_show_copyright = False
+html_copy_source = html_use_index = html_show_sphinx = html_show_copyright = False
 html_theme_options = {"navigation_with_keys": False}
 
 

@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "CUDA Array Interface": ("protocols/cuda_array_interface/",),
     "DLPack": ("protocols/dlpack/", "bridge/include/dlbridge/dlpack_codec.h"),
     "Arrow": ("protocols/arrow/", "bridge/include/dlbridge/arrow_", "python/src/columns.cpp"),
-    "Arrays of a framework": ("frameworks/",),
+    "Arrays of a framework": ("frameworks/", "python/dlbridge/_wrappers.py"),
     "C++ converters": ("bridge/include/dlbridge/converter", "bridge/include/dlbridge/tensor_view.h"),
     "Arguments of C++ extensions": ("bridge/include/dlbridge/pybind11", "bridge/include/dlbridge/argument_"),
     "convert and its relatives": (
@@ -161,6 +161,22 @@ def python_messages(source: str) -> Iterator[Message]:
             yield ast.unparse(node.exc.func).rpartition(".")[2], text_of(node.exc.args[0])
 
 
+def wrapper_messages(source: str) -> Iterator[Message]:
+    """What python/dlbridge/_wrappers.py says of tensors without memory: the rows of its table, (test, what, remedy)."""
+    tree = ast.parse(source)
+    names = {
+        target.id: text_of(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 3 and isinstance(node.elts[1], ast.Constant):
+            what, remedy = (names.get(getattr(one, "id", ""), text_of(one)) for one in node.elts[1:])
+            yield "ExchangeError", f"the torch.Tensor is {what}; it has no memory that could be shared. {remedy}"
+
+
 def text_of(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
@@ -186,6 +202,8 @@ def messages() -> dict[str, set[Message]]:
             continue
         section = next(title for title, prefixes in SECTIONS.items() if file.startswith(prefixes))
         raised = python_messages(source) if file.endswith(".py") else cpp_messages(file, source, constants)
+        if file == "python/dlbridge/_wrappers.py":
+            raised = wrapper_messages(source)
         found[section] |= {(name, text) for name, text in map(tidied, raised) if text}
     return found
 

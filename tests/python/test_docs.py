@@ -166,11 +166,17 @@ def capsule():
     return dlbridge.asdlpack(b"x").__dlpack__(max_version=(1, 0))
 
 
+def meta_tensor():
+    torch = pytest.importorskip("torch")
+    dlbridge.asdlpack(torch.empty(2, device="meta"))
+
+
 PROVOKED = {
     "no protocol": lambda: dlbridge.asdlpack(object()),
     "a capsule twice": lambda: [dlbridge.asdlpack(one) for one in [capsule()] * 2],
     "read-only and legacy": lambda: dlbridge.asdlpack(b"x").__dlpack__(),
     "a format by a helper": lambda: dlbridge.asdlpack(ctypes.py_object(), protocol="buffer"),
+    "a table of Python": meta_tensor,
     "printf": lambda: dlbridge.asdlpack(b"x", speed=1),
     "Python": lambda: dlbridge.convert(b"x", "no_such_module"),
     "ndarray": lambda: nd.ones(2) + nd.ones(3),
