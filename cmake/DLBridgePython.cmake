@@ -22,6 +22,9 @@ pybind11_add_module(_core MODULE NO_EXTRAS ${dlbridge_python_sources})
 target_include_directories(_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})  # "protocols/…", "python/src/…"
 target_link_libraries(_core PRIVATE dlbridge_nd dlbridge_nd_host_kernels dlbridge::dlbridge dlbridge_build_flags Python::NumPy ${CMAKE_DL_LIBS})
 set_target_properties(_core PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${dlbridge_lto})
+# What Python calls is all that others see: a function with target_clones is exported although it is hidden.
+file(CONFIGURE OUTPUT exported.map CONTENT "{ global: PyInit__core; local: *; };\n")
+target_link_options(_core PRIVATE -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/exported.map)
 
 # Two groups for two cores.
 file(GLOB dlbridge_runtime_binding ${CMAKE_CURRENT_SOURCE_DIR}/python/src/nd/runtime/*.cpp)
