@@ -8,7 +8,7 @@ from dlbridge.tests.conformance._abi import FULL_RO, get_buffer, release_buffer
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle")
 pytest.importorskip("hypothesis", reason="hypothesis makes the arrays")
-from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 settings.register_profile(
@@ -111,6 +111,8 @@ def test_every_reader_sees_what_numpy_sees(reader, source):
 @settings(max_examples=40)
 @given(source=arrays())
 def test_every_exporter_gives_back_what_came_in(exporter, source):
+    if exporter == "array_interface" and not source.size:
+        assume(np.lib.NumpyVersion(np.__version__) >= "2.3.0")  # before, NumPy takes no address of 0, which nothing has
     assert_same(EXPORTERS[exporter](asdlpack(source)), source)
 
 
