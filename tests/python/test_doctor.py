@@ -116,6 +116,11 @@ def test_known_bad_versions(versions, bad):
     assert bool(rows) is bad
 
 
+@pytest.mark.parametrize(("version", "leaks"), [("2.2.2", True), ("2.6.0", False)])
+def test_old_pytorch_leaks_empty_arrays(version, leaks):
+    assert any("NULL" in row.symptom for row in _known.known_bad({"torch": version})) is leaks
+
+
 def test_doctor_imports_no_framework():
     code = (
         "import sys; from dlbridge.tests import _doctor; _doctor.main([])\n"

@@ -30,6 +30,12 @@ KNOWN_BAD: tuple[KnownBad, ...] = (
         "seen with torch 2.11.0",
     ),
     KnownBad(
+        {"torch": "2.2"},
+        "torch.from_dlpack() never gives back an array without elements whose data pointer is NULL: both ends leak",
+        "a newer torch; or torch.empty(shape, dtype=...) in its place",
+        "seen with torch 2.2.2, and not with 2.6.0",
+    ),
+    KnownBad(
         {"tensorflow": "2.21"},
         "from_dlpack() takes memory of any alignment, and the first kernel on it ends the process (IsAligned)",
         "dlbridge.convert(x, 'tensorflow') copies what is not aligned",

@@ -6,7 +6,7 @@ import importlib.metadata
 from typing import Any
 
 from dlbridge import _core
-from dlbridge.tests.frameworks._base import BOOL, FLOATS, INTEGERS, ArrayType, Framework, Look, spelled
+from dlbridge.tests.frameworks._base import FLOATS, INTEGERS, ArrayType, Framework, Look, spelled
 
 _NOT_NUMPYS = range(16, 21)  # ONNX's numbers of bfloat16 and the float8 types, which numpy() gives as integers, or not
 
@@ -38,7 +38,7 @@ FRAMEWORK = Framework(
             "(lambda value, a: (value.update_inplace(a), value)[1])("
             "onnxruntime.OrtValue.ortvalue_from_shape_and_type({shape}, {dtype}), "
             "numpy.array({values}, {dtype}).reshape({shape}))",
-            spelled("numpy.{}", BOOL | INTEGERS | FLOATS),
+            spelled("numpy.{}", INTEGERS | FLOATS) | {"bool": "numpy.bool_"},
             _LOOK,
             arrives={"bool": _bool_arrives_as()},
         ),

@@ -116,7 +116,8 @@ def _gone(old: Report, new: Report) -> Iterator[str]:
             yield f"{name} is gone: {why}"
 
 
-def _by_chance(old: Cell, new: Cell) -> bool:
+def by_chance(old: Cell, new: Cell) -> bool:
+    """Whether only the alignment of memory makes the difference."""
     return {old.status, new.status} == {Status.WORKS, Status.COPIES} and _CHANCE in old.reason + new.reason
 
 
@@ -178,7 +179,7 @@ def compare(old_path: str, new_path: str, out: TextIO, *, slower: float | None =
         then = before.get(key)
         if then is None:
             continue
-        if then.status is not now.status and not _by_chance(then, now):
+        if then.status is not now.status and not by_chance(then, now):
             reason = f" ({now.reason})" if now.reason else ""
             got_worse = _RANK[now.status] > _RANK[then.status]
             (worse if got_worse else better)[_line(now, f"{then.status.value} -> {now.status.value}{reason}")] = None
