@@ -21,7 +21,7 @@ TITLES = {
     "dlbridge.tests": "The [self-test runner](../runner.md) and the [conformance kit](../conformance.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",
-    "dlbridge.nd.linalg": "Products, norms and powers of matrices.",
+    "dlbridge.nd.linalg": "Products, norms, decompositions and solvers.",
     "dlbridge.nd.random": "Random numbers.",
     "dlbridge.nd.cuda": "Devices, streams, events, graphs and memory.",
 }

@@ -126,10 +126,16 @@ def test_a_large_copy_may_fail_wherever_it_takes_memory():
 
 def test_what_runs_on_the_host_only_refuses_arrays_of_a_device():
     a = device_array([[1, 2], [3, 4]])
+    transforms = "fft ifft rfft irfft hfft ihfft fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2"
+    of_one = "cholesky cond det eig eigh eigvals eigvalsh inv matrix_rank pinv qr slogdet svd svdvals"
+    rows = [(name, getattr(nd.fft, name), ()) for name in transforms.split()]
+    rows += [(name, getattr(nd.linalg, name), ()) for name in of_one.split()]
+    more = {"lstsq": a, "matrix_power": -1, "norm": 2, "solve": a, "tensorinv": 1, "tensorsolve": a[0]}
+    rows += [(name, getattr(nd.linalg, name), (argument,)) for name, argument in more.items()]
     before = len(log())
-    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "irfft2"):
+    for name, function, arguments in rows:
         try:
-            getattr(nd.fft, name)(a)
+            function(a, *arguments)
         except NotImplementedError as error:
             assert str(error).startswith(f"{name}(): the array is on cuda:0"), error
             assert "convert(x, 'torch')" in str(error) and "to_device('cpu')" in str(error)

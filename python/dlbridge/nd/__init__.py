@@ -62,6 +62,7 @@ _FUNCTIONS: dict[str, str] = {
     ),
     "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_printing": "array2string array_repr array_str",
+    "_products": "dot inner kron matmul outer tensordot vdot vecdot",
     "_quantiles": "median percentile quantile",
     "_ranges": "arange geomspace linspace logspace",
     "_searching": (
@@ -75,7 +76,6 @@ _FUNCTIONS: dict[str, str] = {
         "all amax amin any average count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff ediff1d "
         "max mean min prod ptp std sum var"
     ),
-    "linalg": "dot inner kron matmul outer tensordot vdot vecdot",
 }
 _HOME: dict[str, tuple[str, str]] = {
     name: (module, name) for module, names in _FUNCTIONS.items() for name in names.split()

@@ -177,6 +177,14 @@ from dlbridge.nd._native import ufunc as ufunc
 from dlbridge.nd._printing import array2string as array2string
 from dlbridge.nd._printing import array_repr as array_repr
 from dlbridge.nd._printing import array_str as array_str
+from dlbridge.nd._products import dot as dot
+from dlbridge.nd._products import inner as inner
+from dlbridge.nd._products import kron as kron
+from dlbridge.nd._products import matmul as matmul
+from dlbridge.nd._products import outer as outer
+from dlbridge.nd._products import tensordot as tensordot
+from dlbridge.nd._products import vdot as vdot
+from dlbridge.nd._products import vecdot as vecdot
 from dlbridge.nd._quantiles import median as median
 from dlbridge.nd._quantiles import percentile as percentile
 from dlbridge.nd._quantiles import quantile as quantile
@@ -228,14 +236,6 @@ from dlbridge.nd._statistics import ptp as ptp
 from dlbridge.nd._statistics import std as std
 from dlbridge.nd._statistics import sum as sum
 from dlbridge.nd._statistics import var as var
-from dlbridge.nd.linalg import dot as dot
-from dlbridge.nd.linalg import inner as inner
-from dlbridge.nd.linalg import kron as kron
-from dlbridge.nd.linalg import matmul as matmul
-from dlbridge.nd.linalg import outer as outer
-from dlbridge.nd.linalg import tensordot as tensordot
-from dlbridge.nd.linalg import vdot as vdot
-from dlbridge.nd.linalg import vecdot as vecdot
 
 abs: ufunc
 absolute: ufunc

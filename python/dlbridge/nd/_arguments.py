@@ -9,13 +9,14 @@ from dlbridge.nd import _native
 TYPE_CHECKING = False  # `typing` would cost a third of the import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, SupportsIndex, TypeAlias
+    from typing import Any, SupportsIndex, TypeAlias, TypeVar
 
     # What functions compute with: an ndarray, a Python or NumPy scalar, nested sequences of them.
     ArrayLike: TypeAlias = _native.ndarray | complex | SupportsIndex | Sequence[Any]
     DTypeLike: TypeAlias = Any  # whatever _dtypes.resolve() takes
     DeviceLike: TypeAlias = Any
     Shape: TypeAlias = int | Sequence[int]
+    Error = TypeVar("Error", bound=Exception)
     Axis: TypeAlias = int | Sequence[int] | None
 
 ndarray = _native.ndarray
@@ -25,24 +26,25 @@ class AxisError(ValueError, IndexError):
     """An axis that the array does not have. Where NumPy is loaded, those raised are of NumPy's class, too."""
 
 
-_numpys_too: type[AxisError] | None = None
+_numpys_too: dict[type, Any] = {}
 
 
-def _axis_error_class() -> type[AxisError]:
-    global _numpys_too
+def with_numpys(own: type[Error], module: str) -> type[Error]:
+    """An exception class of the ndarray's that, where NumPy is loaded, is the one of that name in its `module`, too."""
     import sys
 
     numpy: Any = sys.modules.get("numpy")
-    theirs = getattr(numpy, "exceptions", numpy)  # NumPy before 1.25 has it at the top
-    if _numpys_too is None and hasattr(theirs, "AxisError"):
-        _numpys_too = type("AxisError", (AxisError, theirs.AxisError), {"__module__": AxisError.__module__})
-    return _numpys_too or AxisError
+    theirs = getattr(getattr(numpy, module, numpy), own.__name__, None)  # NumPy before 1.25 has no numpy.exceptions
+    if own not in _numpys_too and theirs is not None:
+        _numpys_too[own] = type(own.__name__, (own, theirs), {"__module__": own.__module__})
+    found: type[Error] = _numpys_too.get(own, own)
+    return found
 
 
 def axis_error(operation: str, axis: int, ndim: int) -> AxisError:
     """The error of an axis out of bounds; the extension asks for it, too."""
     name = operation.removesuffix("()")
-    made = _axis_error_class()
+    made = with_numpys(AxisError, "exceptions")
     if ndim == 0:
         return made(f"{name}(): axis {axis} of a 0-d array, which has no axis")
     return made(

@@ -223,7 +223,7 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
 
 
 _clipped, _rounded = (late("_elementwise", name) for name in ("clip", "round"))
-_product = late("linalg", "dot")
+_product = late("_products", "dot")
 _search = late("_searching", "searchsorted")
 _compressed = late("_indexing", "compress")
 

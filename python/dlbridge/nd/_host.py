@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from dlbridge.nd import _native
-from dlbridge.nd._dtypes import BY_NAME, float_for, is_inexact
+from dlbridge.nd._dtypes import BY_NAME, float_for, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def computed_in(dtype: DType) -> DType:
     return BY_NAME["float32"] if dtype.name in _HALVES else dtype
 
 
-def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], **keywords: Any) -> Any:
+def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded: bool = True, **keywords: Any) -> Any:
     """What a function of NumPy's or SciPy's returns for arrays, all of one inexact dtype: an ndarray, or a tuple.
 
     Neither operands nor results are copied, but for a change of dtype. Real results of 16-bit floats are rounded to
-    their dtype, complex ones stay complex64.
+    their dtype unless `rounded` is False, complex ones stay complex64.
     """
     import numpy
 
@@ -69,10 +69,6 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], **keywor
 
     def adopted(value: Any) -> ndarray:
         result = _native.asarray(value, None, None, device=arrays[0].device)
-        return (
-            result.astype(dtype, copy=False)
-            if wide != dtype and is_inexact(result) and value.dtype.kind == "f"
-            else result
-        )
+        return result.astype(dtype, copy=False) if rounded and kind_of(result.dtype) == "f" == dtype.kind else result
 
     return tuple(map(adopted, found)) if isinstance(found, tuple) else adopted(found)

@@ -9,8 +9,7 @@ import sys
 import dlbridge.nd as nd
 import pytest
 
-# Array API 2024.12: the names, with the parameters that callers may give by keyword. Left out, and refused by name:
-# the factorisations of linalg.
+# Array API 2024.12: the names, with the parameters that callers may give by keyword.
 STANDARD = """
 arange(stop step dtype device) asarray(dtype device copy) empty(shape dtype device) empty_like(dtype device) eye(k
 dtype device) from_dlpack(device copy) full(shape fill_value dtype device) full_like(fill_value dtype device)
@@ -30,7 +29,10 @@ dtype include_initial) max(axis keepdims) mean(axis keepdims) min(axis keepdims)
 correction keepdims) sum(axis dtype keepdims) var(axis correction keepdims) all(axis keepdims) any(axis keepdims)
 diff(axis n prepend append) linalg.cross(axis) linalg.diagonal(offset) linalg.matmul linalg.matrix_norm(keepdims
 ord) linalg.matrix_power linalg.matrix_transpose linalg.outer linalg.tensordot(axes) linalg.trace(offset dtype)
-linalg.vecdot(axis) linalg.vector_norm(axis keepdims ord) fft.fft(n axis norm) fft.ifft(n axis norm)
+linalg.vecdot(axis) linalg.vector_norm(axis keepdims ord) linalg.cholesky(upper) linalg.det
+linalg.eigh linalg.eigvalsh linalg.inv linalg.matrix_rank(rtol) linalg.pinv(rtol) linalg.qr(mode) linalg.slogdet
+linalg.solve linalg.svd(full_matrices) linalg.svdvals linalg.eig linalg.eigvals
+fft.fft(n axis norm) fft.ifft(n axis norm)
 fft.fftn(s axes norm) fft.ifftn(s axes norm) fft.rfft(n axis norm) fft.irfft(n axis norm) fft.rfftn(s axes norm)
 fft.irfftn(s axes norm) fft.hfft(n axis norm) fft.ihfft(n axis norm) fft.fftfreq(d dtype device)
 fft.rfftfreq(d dtype device) fft.fftshift(axes) fft.ifftshift(axes)

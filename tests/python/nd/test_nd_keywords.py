@@ -26,10 +26,12 @@ VALUES = {
     "device": ["cuda:7"],
     "stream": [1],
     "order": ["F", "C"],
-    "mode": ["wrap", "clip", "edge"],
+    "mode": ["wrap", "clip", "edge", "r"],
     "size": [(2, 3)],
     "shape": [(5,)],
     "k": [1, -1, 2],
+    "rcond": [0.9],
+    "UPLO": ["U"],
     "n": [0, 2],
     "axes": [0, 1, (1, 0), (1, 0, 2)],
     "axis1": [2],
@@ -50,7 +52,7 @@ VALUES = {
     "suffix": ["x" * 120],
     "base": [2.0],
     "x": [[0, 5, 6]],
-    "p": [[0, 0, 1]],
+    "p": [[0, 0, 1], 1],
     "sorter": [[2, 1, 0]],
     "count": [1],
     "minlength": [9],
@@ -76,6 +78,7 @@ def arguments():
     t = nd.arange(8, device="cpu").reshape(2, 2, 2)
     one = nd.ones((1, 2, 1), device="cpu")
     q = nd.asarray([[1.0, 2.0, 4.0], [3.0, 9.0, 27.0], [5.0, 25.0, 6.0]], device="cpu")
+    h = nd.asarray([[0.0, 1.0], [0.0, 0.0]], device="cpu")
     return [
         *((m,), (v,), (i,), (b,), (m, m), (v, v), (i, i), (v, i), ((v, v),), (3,), ((2, 2),), ((2, 2), 1.0), (v, 2)),
         *((m, 1), (m, 0, 1), (v, v, v), (b, v, v), (v, 0.5), ("ij,jk->ik", m, m), (i, (3,)), (0.0, 1.0), (1, 4)),
@@ -85,6 +88,7 @@ def arguments():
         *((m, m, m), (r.T,), (m, (4,)), ((i, i), (3, 4)), (np.ones((2, 3)),), (r, 0), (r, [5], 1)),
         *((i, [7]), ([7], v), (i, [7], [1]), ([i], [v, v]), (v, [5], 9), ([7, 1, 0], (v, v, v)), (t,), (one,), (1,)),
         *((nd.asarray([[3, 1, 2], [0, 2, 1]], device="cpu"),), (q, q[::-1]), (b, q)),
+        *((q,), (q, v), (h,)),
     ]
 
 

@@ -1,0 +1,141 @@
+"""Functions of NumPy's LAPACK on stacks of matrices: what each takes, what it gives, and what its failure means."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_arrays, with_numpys
+from dlbridge.nd._host import by_library, numpys, on_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+
+    from dlbridge.nd._arguments import ArrayLike
+else:
+    from collections import namedtuple
+
+ndarray = _native.ndarray
+
+
+def _tuple(*found: ndarray) -> tuple[ndarray, ...]:
+    return found
+
+
+class LinAlgError(ValueError):
+    """A matrix that an operation cannot work with. Where NumPy is loaded, those raised are of NumPy's class, too."""
+
+
+LinAlgError.__module__ = "dlbridge.nd.linalg"
+
+
+def linalg_error(message: str) -> LinAlgError:
+    return with_numpys(LinAlgError, "linalg")(message)
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+
+    class EigResult(NamedTuple):
+        eigenvalues: ndarray
+        eigenvectors: ndarray
+
+    class EighResult(NamedTuple):
+        eigenvalues: ndarray
+        eigenvectors: ndarray
+
+    class QRResult(NamedTuple):
+        Q: ndarray
+        R: ndarray
+
+    class SlogdetResult(NamedTuple):
+        sign: ndarray
+        logabsdet: ndarray
+
+    class SVDResult(NamedTuple):
+        U: ndarray
+        S: ndarray
+        Vh: ndarray
+
+    class Row(NamedTuple):
+        """How a function of numpy.linalg is called: see call()."""
+
+        failure: str = ""  # what its LinAlgError says of a matrix, and what to do
+        square: bool = True
+        result: Any = _tuple  # of several arrays
+        function: str = ""  # NumPy's name, where it is another
+        keywords: dict[str, Any] = {}  # noqa: RUF012
+        stacks: bool = True  # whether matrices may be stacked
+        to_complex: bool = False  # also of real matrices
+
+else:
+    EigResult = namedtuple("EigResult", "eigenvalues eigenvectors")
+    EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
+    QRResult = namedtuple("QRResult", "Q R")
+    SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
+    SVDResult = namedtuple("SVDResult", "U S Vh")
+    Row = namedtuple(
+        "Row",
+        "failure square result function keywords stacks to_complex",
+        defaults=("", True, _tuple, "", {}, True, False),
+    )
+
+_DIVERGED = "a matrix has nan or inf in it, or its iterations did not converge. Look at isfinite(x).all()"
+_SINGULAR = "a matrix is singular. Use pinv() or lstsq(), or add to its diagonal"
+
+HOST: dict[str, Row] = {
+    "cholesky": Row("a matrix is not positive definite. Add to its diagonal, or use eigh()"),
+    "cond": Row(_DIVERGED, square=False),
+    "det": Row(),
+    "eig": Row(_DIVERGED, result=EigResult, to_complex=True),
+    "eigh": Row(_DIVERGED, result=EighResult),
+    "eigvals": Row(_DIVERGED, to_complex=True),
+    "eigvalsh": Row(_DIVERGED),
+    "inv": Row(_SINGULAR),
+    "lstsq": Row(_DIVERGED, square=False, stacks=False),
+    "pinv": Row(_DIVERGED, square=False),
+    "qr": Row(_DIVERGED, square=False, result=QRResult),
+    "slogdet": Row(result=SlogdetResult),
+    "solve": Row(_SINGULAR),
+    "svd": Row(_DIVERGED, square=False, result=SVDResult),
+    "svdvals": Row(_DIVERGED, square=False, function="svd", keywords={"compute_uv": False}),
+}
+
+
+def check_matrices(operation: str, x: ndarray, square: bool = True) -> None:
+    """LinAlgError unless the last two axes of an array are those of matrices, of square ones where they have to be."""
+    if x.ndim < 2:
+        raise linalg_error(f"{operation}(): the array has {x.ndim} dimension{'s' * (x.ndim != 1)}; a matrix has two")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise linalg_error(
+            f"{operation}(): shape {x.shape} is not that of square matrices: its last two extents must be equal"
+        )
+
+
+def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) -> Any:
+    """What the function of that row gives for operands, of which the first are the matrices.
+
+    operation: what errors name, `name` by default. LinAlgError where the operand is no matrix or LAPACK gives up,
+    NotImplementedError for arrays on a device.
+    """
+    row, arrays, operation = HOST[name], as_arrays(*operands), operation or name
+    shape = arrays[0].shape
+    check_matrices(operation, arrays[0], row.square)
+    if not row.stacks and len(shape) != 2:
+        raise linalg_error(f"{operation}(): shape {shape} is that of several matrices; give one at a time")
+    on_host(operation, *arrays)
+    linalg = numpys("numpy.linalg", operation)
+    function = getattr(linalg, row.function or name)
+    try:
+        found = by_library(function, arrays, not row.to_complex, **row.keywords, **keywords)
+    except linalg.LinAlgError as error:
+        raise linalg_error(f"{operation}(): shape {shape}: {row.failure or error}") from error
+    if row.to_complex:  # NumPy's are real where all eigenvalues are
+        found = _to_complex(found)
+    return row.result(*found) if isinstance(found, tuple) else found
+
+
+def _to_complex(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return tuple(map(_to_complex, found))
+    return found.astype(_native.result_type(found.dtype, 1j), copy=False)

@@ -1,0 +1,189 @@
+"""Products of vectors, matrices and tensors, and what is read off the diagonals. They run on every device."""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_arrays, into, normalize_axes, normalize_axis
+from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._grids import diagonal as _diagonal
+from dlbridge.nd._lapack import linalg_error
+from dlbridge.nd._manipulation import broadcast_arrays, moveaxis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DTypeLike
+
+ndarray = _native.ndarray
+
+# --- products -------------------------------------------------------------------------------------------------------
+
+
+def matmul(x1: ArrayLike, x2: ArrayLike, /, out: ndarray | None = None) -> ndarray:
+    """The matrix product of the last two axes, the others broadcasting; a vector counts as a row or column.
+
+    ValueError for 0-d arrays or inner extents that differ. Source: Array API 2024.12.
+    """
+    a, b = as_arrays(x1, x2)
+    return _native.matmul(a, b, out)
+
+
+def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
+    """Over the last axis of `a` and the second to last (of a vector: only) axis of `b`, summed products. Source:
+    NumPy."""
+    x, y = as_arrays(a, b)
+    if x.ndim == 0 or y.ndim == 0:
+        return _native.multiply(x, y, out=out)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return _native.matmul(x, y, out)
+    return into(out, tensordot(x, y, ((-1,), (-1 if y.ndim == 1 else -2,))), "dot")
+
+
+def vdot(a: ArrayLike, b: ArrayLike) -> ndarray:
+    """The summed products of the flattened arrays, the first conjugated."""
+    x, y = as_arrays(a, b)
+    return vecdot(x.ravel(), y.ravel())
+
+
+def inner(a: ArrayLike, b: ArrayLike) -> ndarray:
+    """Over the last axes of both, summed products, for every pair of rows."""
+    x, y = as_arrays(a, b)
+    return _native.multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, ((-1,), (-1,)))
+
+
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
+    """The products of all pairs of elements of two flattened arrays, one row per element of the first."""
+    a, b = as_arrays(x1, x2)
+    return _native.multiply(a.reshape((a.size, 1)), b.ravel())
+
+
+def kron(a: ArrayLike, b: ArrayLike) -> ndarray:
+    """The Kronecker product: each element of `a` times the whole of `b`."""
+    x, y = as_arrays(a, b)
+    n = max(x.ndim, y.ndim)
+    left, right = ((1,) * (n - z.ndim) + z.shape for z in (x, y))
+    product = x.reshape([part for extent in left for part in (extent, 1)]) * y.reshape(
+        [part for extent in right for part in (1, extent)]
+    )
+    return product.reshape(tuple(p * q for p, q in zip(left, right, strict=True)))
+
+
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
+    """The summed products along an axis, the first argument conjugated; other axes broadcast. Source: Array API
+    2024.12."""
+    a, b = as_arrays(x1, x2)
+    low = min(a.ndim, b.ndim)
+    if low == 0:
+        raise ValueError("vecdot(): an array is 0-d; a vector has one or more dimensions")
+    position = index(axis)
+    if not -low <= position < low:
+        normalize_axis(position, low, "vecdot")
+    if position != -1:
+        a, b = moveaxis(a, position, -1), moveaxis(b, position, -1)
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"vecdot(): {a.shape[-1]} and {b.shape[-1]} elements along axis {axis}; they must be equal")
+    if kind_of(a.dtype) == "c":
+        a = _native.conjugate(a)
+    return _native.matmul(a[..., None, :], b[..., :, None])[..., 0, 0]
+
+
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> ndarray:
+    """The products summed over pairs of axes: the last `axes` of the first with the first of the second, or two
+    sequences of axes, one each. ValueError where the extents differ. Source: Array API 2024.12.
+    """
+    a, b = as_arrays(x1, x2)
+    if isinstance(axes, (tuple, list)):
+        first, second = axes
+        over_a = normalize_axes(first, a.ndim, "tensordot")
+        over_b = normalize_axes(second, b.ndim, "tensordot")
+    else:
+        n = index(axes)
+        if not 0 <= n <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot(): {n} axes of arrays of {a.ndim} and {b.ndim} dimensions")
+        over_a, over_b = tuple(range(a.ndim - n, a.ndim)), tuple(range(n))
+    extents = tuple(a.shape[axis] for axis in over_a)
+    if extents != tuple(b.shape[axis] for axis in over_b):
+        raise ValueError(
+            f"tensordot(): axes {over_a} of shape {a.shape} and {over_b} of {b.shape} must have equal extents"
+        )
+    free_a = [axis for axis in range(a.ndim) if axis not in over_a]
+    free_b = [axis for axis in range(b.ndim) if axis not in over_b]
+    rows, columns, summed = (prod(e) for e in ([a.shape[x] for x in free_a], [b.shape[x] for x in free_b], extents))
+    left = a.transpose([*free_a, *over_a]).reshape((rows, summed))
+    right = b.transpose([*over_b, *free_b]).reshape((summed, columns))
+    return _native.matmul(left, right).reshape([*(a.shape[x] for x in free_a), *(b.shape[x] for x in free_b)])
+
+
+def multi_dot(arrays: Sequence[ArrayLike], *, out: ndarray | None = None) -> ndarray:
+    """The product of several matrices, in the order of multiplications that costs least.
+
+    The first and the last may be vectors, a row and a column. ValueError for fewer than two arrays, LinAlgError for
+    others that are no matrices. Source: NumPy.
+    """
+    operands = as_arrays(*arrays)
+    if len(operands) < 2:
+        raise ValueError(f"multi_dot(): {len(operands)} arrays; a product needs two")
+    first, last = operands[0].ndim == 1, operands[-1].ndim == 1
+    if first:
+        operands[0] = operands[0][None, :]
+    if last:
+        operands[-1] = operands[-1][:, None]
+    if any(a.ndim != 2 for a in operands):
+        raise linalg_error("multi_dot(): only the first and the last array may be vectors, the others are matrices")
+    result = _cheapestprod(operands)
+    return into(out, result[tuple([0] if first else []) + ((Ellipsis, 0) if last else ())], "multi_dot")
+
+
+def _cheapestprod(operands: list[ndarray]) -> ndarray:
+    """Matrix chain: best[i, j] is the least cost of the product of i…j, and where its last multiplication splits it."""
+    n = len(operands)
+    sizes = [operands[0].shape[0], *(a.shape[1] for a in operands)]
+    best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(n)}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            best[i, j] = min(
+                (best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def build(i: int, j: int) -> ndarray:
+        if i == j:
+            return operands[i]
+        k = best[i, j][1]
+        return _native.matmul(build(i, k), build(k + 1, j))
+
+    return build(0, n - 1)
+
+
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
+    """The cross product of vectors of 3 elements along an axis; other axes broadcast. ValueError for other lengths.
+
+    Source: Array API 2024.12.
+    """
+    a, b = as_arrays(x1, x2)
+    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError(f"cross(): vectors of {a.shape[-1]} and {b.shape[-1]} elements; they need 3")
+    a, b = broadcast_arrays(a, b)
+    out = _native.empty(a.shape, _native.result_type(a.dtype, b.dtype), device=a.device)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return moveaxis(out, -1, axis)
+
+
+# --- diagonals ------------------------------------------------------------------------------------------------------
+
+
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> ndarray:
+    """A view of the diagonals of the last two axes. Source: Array API 2024.12."""
+    return _diagonal(x, offset, -2, -1)
+
+
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> ndarray:
+    """The sum of the diagonals of the last two axes. Source: Array API 2024.12."""
+    return _diagonal(x, offset, -2, -1).sum(axis=-1, dtype=dtype)
