@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _FUNCTIONS: dict[str, str] = {
     "_arguments": "AxisError broadcast_shapes",
+    "_bits": "packbits unpackbits",
+    "_concatenators": "c_ r_",
+    "_correlation": "corrcoef cov",
     "_array_api": "__array_namespace_info__",
     "_creation": (
         "array asanyarray asarray ascontiguousarray asfortranarray asnumpy copy empty_like from_dlpack "
@@ -35,17 +38,20 @@ _FUNCTIONS: dict[str, str] = {
         "angle around astype clip deg2rad degrees divmod fabs fix float_power imag interp isneginf isposinf "
         "lcm ldexp logaddexp2 modf nan_to_num rad2deg radians real real_if_close round sinc spacing trapezoid"
     ),
+    "_files": "NpzFile fromfile fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
     "_grids": (
-        "diag diag_indices diagflat diagonal eye fill_diagonal identity indices meshgrid mgrid ogrid trace "
-        "tri tril tril_indices triu triu_indices vander"
+        "diag diag_indices diag_indices_from diagflat diagonal eye fill_diagonal identity indices "
+        "mask_indices meshgrid mgrid ogrid "
+        "trace tri tril tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
-    "_histograms": "bincount histogram histogram_bin_edges",
+    "_histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
     "_indexing": (
-        "apply_along_axis choose compress copyto ix_ place put put_along_axis putmask ravel_multi_index "
-        "select take take_along_axis unravel_index"
+        "apply_along_axis apply_over_axes choose compress copyto ix_ piecewise place put put_along_axis putmask "
+        "ravel_multi_index select take take_along_axis unravel_index"
     ),
     "_joining": (
-        "append column_stack concat concatenate delete dstack hstack pad repeat resize row_stack stack tile vstack"
+        "append block column_stack concat concatenate delete dstack hstack insert pad repeat resize row_stack stack "
+        "tile trim_zeros vstack"
     ),
     "_kernels.elementwise": "ElementwiseKernel",
     "_kernels.fusion": "fuse",
@@ -61,6 +67,7 @@ _FUNCTIONS: dict[str, str] = {
         "shape size split squeeze swapaxes transpose unstack vsplit"
     ),
     "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "_nan_quantiles": "nanmedian nanpercentile nanquantile",
     "_printing": "array2string array_repr array_str",
     "_products": "dot inner kron matmul outer tensordot vdot vecdot",
     "_quantiles": "median percentile quantile",
@@ -72,10 +79,13 @@ _FUNCTIONS: dict[str, str] = {
     "_sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values"
     ),
+    "_signals": "bartlett blackman convolve correlate gradient hamming hanning kaiser unwrap",
     "_statistics": (
         "all amax amin any average count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff ediff1d "
         "max mean min prod ptp std sum var"
     ),
+    "_vectors": "cross matvec vecmat",
+    "cuda": "get_default_memory_pool get_default_pinned_memory_pool",
 }
 _HOME: dict[str, tuple[str, str]] = {
     name: (module, name) for module, names in _FUNCTIONS.items() for name in names.split()

@@ -10,6 +10,7 @@ from dlbridge.nd._dtypes import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
@@ -231,3 +232,34 @@ def fill_diagonal(a: ndarray, val: ArrayLike) -> None:
         )
     view = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
     view[...] = val
+
+
+def _square_matrix(arr: ndarray, operation: str) -> None:
+    if arr.ndim != 2:
+        raise ValueError(f"{operation}(): the array has {arr.ndim} axes; give a matrix")
+
+
+def diag_indices_from(arr: ndarray) -> tuple[ndarray, ...]:
+    """The indices of the main diagonal of an array of at least two axes of one extent."""
+    if arr.ndim < 2 or len(set(arr.shape)) > 1:
+        raise ValueError(f"diag_indices_from(): the shape is {arr.shape}; give two or more axes of one extent")
+    return diag_indices(arr.shape[0], arr.ndim, device=arr.device)
+
+
+def tril_indices_from(arr: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the elements of a matrix on and below its k-th diagonal."""
+    _square_matrix(arr, "tril_indices_from")
+    return tril_indices(arr.shape[0], k, arr.shape[1], device=arr.device)
+
+
+def triu_indices_from(arr: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """The indices of the elements of a matrix on and above its k-th diagonal."""
+    _square_matrix(arr, "triu_indices_from")
+    return triu_indices(arr.shape[0], k, arr.shape[1], device=arr.device)
+
+
+def mask_indices(n: int, mask_func: Callable[[ndarray, int], ndarray], k: int = 0) -> tuple[ndarray, ...]:
+    """The indices where mask_func(a matrix of n x n ones, k), tril() for one, is not 0."""
+    ones = _native.empty((n, n), "int64")
+    ones.fill(1)
+    return _native.nonzero(_native.not_equal(mask_func(ones, k), 0))

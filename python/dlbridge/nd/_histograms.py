@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 
 from dlbridge.nd import _native
@@ -10,6 +11,7 @@ from dlbridge.nd._dtypes import BY_NAME, finfo, is_inexact, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike
@@ -154,3 +156,70 @@ def _binned_on_host(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray
     sums.fill(0)
     _native.index_combine(sums, _native.subtract(position, at_end), w.astype(sums.dtype, copy=False))
     return sums[1:-1].astype(w.dtype)
+
+
+# --- of several variables ---------------------------------------------------------------------------------------------
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Sequence[tuple[float, float] | None] | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+) -> tuple[ndarray, tuple[ndarray, ...]]:
+    """How many points fall in each bin of a grid, float64, and the edges along each axis of it.
+
+    sample: (points, axes), or a sequence of vectors, one an axis. bins: of each axis as for histogram(), or one number
+    for all. range: of each axis. density: the integral is 1. weights: what each point counts. The host waits for the
+    extremes. Source: NumPy.
+    """
+    from dlbridge.nd._indexing import ravel_multi_index
+
+    columns = list(sample.T) if isinstance(sample, ndarray) else [as_array(column).ravel() for column in sample]
+    count = len(columns)
+    each = [bins] * count if isinstance(bins, int) else list(bins)
+    ranges = [None] * count if range is None else list(range)
+    for name, given in (("bins", each), ("range", ranges)):
+        if len(given) != count:
+            raise ValueError(f"histogramdd(): {len(given)} {name} for {count} axes. Give one for each axis")
+    edges = tuple(histogram_bin_edges(x, *row) for x, row in zip(columns, zip(each, ranges, strict=True), strict=True))
+    positions = []
+    for x, marks in zip(columns, edges, strict=True):
+        common = _native.result_type(x.dtype, marks.dtype)
+        x, marks = x.astype(common, copy=False), marks.astype(common, copy=False)
+        place = _native.searchsorted_flat(marks, x.ravel(), True)
+        positions.append(_native.subtract(place, _native.equal(x, marks[-1]).astype(_INT64)))
+    shape = tuple(marks.size + 1 for marks in edges)  # a bin before the first and one behind the last
+    flat = ravel_multi_index(tuple(positions), shape)
+    counts = bincount(flat, weights, math.prod(shape)).reshape(shape).astype(_FLOAT64)
+    counts = counts[(slice(1, -1),) * count].copy()
+    if density:
+        total = counts.sum()
+        for axis, marks in enumerate(edges):
+            counts = counts / (marks[1:] - marks[:-1]).reshape((-1,) + (1,) * (count - 1 - axis))
+        counts = counts / total
+    return counts, edges
+
+
+def histogram2d(
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: Any = 10,
+    range: Sequence[tuple[float, float] | None] | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+) -> tuple[ndarray, ndarray, ndarray]:
+    """histogramdd() of two vectors: the counts, and the edges along both axes.
+
+    bins: one number or one sequence of edges for both axes, or two of them. Source: NumPy.
+    """
+    a, b = as_array(x).ravel(), as_array(y).ravel()
+    if a.size != b.size:
+        raise ValueError(f"histogram2d(): x has {a.size} elements and y has {b.size}. Give points, one of each")
+    if not isinstance(bins, int) and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    elif not isinstance(bins, int) and len(bins) == 1:
+        bins = list(bins) * 2
+    counts, edges = histogramdd([a, b], bins, range, density, weights)
+    return counts, edges[0], edges[1]

@@ -13,6 +13,7 @@ from dlbridge.nd._arguments import (
     count_up,
     into,
     is_scalar,
+    normalize_axes,
     normalize_axis,
     order_of,
     shape_of,
@@ -22,7 +23,7 @@ from dlbridge.nd._ufunc_methods import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, Shape
@@ -295,3 +296,47 @@ def apply_along_axis(func1d: Any, axis: int, arr: ArrayLike, *args: Any, **kwarg
     made = stack(results).reshape(outer + results[0].shape)
     inner = results[0].ndim
     return moveaxis(made, tuple(range(-inner, 0)), tuple(range(axis, axis + inner))) if inner else made
+
+
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
+    """What the function of a condition gives for the elements where it holds; the last one where several hold.
+
+    condlist: bool arrays of the shape of `x`, or one. funclist: functions or numbers, one for each condition, and one
+    more for where none holds (0 without).
+    args, kw: go to the functions. The host waits for how many elements each takes. Source: NumPy.
+    """
+    a = as_array(x)
+    single = (isinstance(condlist, ndarray) and condlist.ndim <= a.ndim) or is_scalar(condlist)
+    conditions = [as_array(c, a).astype("bool", copy=False) for c in ([condlist] if single else condlist)]
+    if len(funclist) == len(conditions) + 1:
+        anywhere = conditions[0]
+        for condition in conditions[1:]:
+            anywhere = _native.logical_or(anywhere, condition)
+        conditions.append(_native.logical_not(anywhere))
+    elif len(funclist) != len(conditions):
+        n = len(conditions)
+        raise ValueError(f"piecewise(): {len(funclist)} functions for {n} conditions. Give {n} or {n + 1}")
+    result = _native.empty(a.shape, a.dtype, device=a.device)
+    result.fill(0)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            result[condition] = function
+            continue
+        chosen = a[condition]
+        if chosen.size:
+            result[condition] = function(chosen, *args, **kw)
+    return result
+
+
+def apply_over_axes(func: Callable[[ndarray, int], ndarray], a: ArrayLike, axes: int | Sequence[int]) -> ndarray:
+    """func(array, axis) for one axis after the other; a result that has lost the axis gets it back. Source: NumPy."""
+    x = as_array(a)
+    ndim = x.ndim
+    for axis in normalize_axes(axes, ndim, "apply_over_axes"):
+        found = func(x, axis)
+        if found.ndim != ndim:
+            found = found.reshape((*found.shape[:axis], 1, *found.shape[axis:]))
+        if found.ndim != ndim:
+            raise ValueError(f"apply_over_axes(): the function gave {found.ndim} axes for an array of {ndim}")
+        x = found
+    return x

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis
-from dlbridge.nd._dtypes import BY_NAME, is_inexact
-from dlbridge.nd._manipulation import atleast_3d
+from dlbridge.nd._arguments import as_array, as_arrays, as_positions, count_up, normalize_axes, normalize_axis
+from dlbridge.nd._dtypes import BY_NAME, is_inexact, kind_of
+from dlbridge.nd._manipulation import atleast_3d, moveaxis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -302,3 +302,96 @@ def _pad_constant(a: ndarray, widths: list[tuple[int, int]], values: list[tuple[
         if after:
             x[(*earlier, slice(before + a.shape[axis], None), *later)] = high
     return x
+
+
+def block(arrays: Any) -> ndarray:
+    """An array of nested lists of blocks: the innermost lists are joined along the last axis, those around them along
+    the one before, and so on. ValueError for lists of different depth. Source: NumPy."""
+
+    def depth_of(item: Any) -> int:
+        if not isinstance(item, list):
+            return 0
+        depths = {depth_of(part) for part in item}
+        if len(depths) != 1:
+            raise ValueError("block(): lists are empty or of different depth. Nest all blocks equally deep")
+        return depths.pop() + 1
+
+    def leaves(item: Any) -> list[ndarray]:
+        return [x for part in item for x in leaves(part)] if isinstance(item, list) else [as_array(item)]
+
+    depth = depth_of(arrays)
+    ndim = max(depth, *(x.ndim for x in leaves(arrays)), 0)
+
+    def join(item: Any, level: int) -> ndarray:
+        if not isinstance(item, list):
+            x = as_array(item)
+            return x.reshape((1,) * (ndim - x.ndim) + x.shape)
+        return concatenate([join(part, level + 1) for part in item], level - depth)
+
+    return join(arrays, 0) if depth else join(arrays, 0).copy()
+
+
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> ndarray:
+    """A copy with values put in before the given positions of an axis, or of the flattened array.
+
+    obj: an integer, a slice, or a sequence or array of integers or bools. values: broadcast, and cast to the array's
+    dtype. IndexError for positions out of bounds. Source: NumPy.
+    """
+    a = as_array(arr)
+    if axis is None:
+        a, axis = a.ravel(), 0
+    axis = normalize_axis(axis, a.ndim, "insert")
+    n = a.shape[axis]
+    new = as_array(values, a).astype(a.dtype, copy=False)
+    new = new.reshape((1,) * (a.ndim - new.ndim) + new.shape)
+    if isinstance(obj, slice):
+        places = list(range(*obj.indices(n)))
+    else:
+        given = as_array(obj, a)
+        if kind_of(given.dtype) == "b":
+            places = _native.nonzero(given)[0].tolist()
+        else:
+            places = as_positions(given, a, "insert").ravel().tolist() if given.size else []
+        if given.ndim == 0:
+            new = moveaxis(new, 0, axis)
+        elif given.ndim > 1:
+            raise ValueError(f"insert(): the positions have {given.ndim} axes; give an integer or a vector")
+    for place in places:
+        if not -n <= place <= n:
+            raise IndexError(f"insert(): position {place} is out of bounds for axis {axis} with {n} elements")
+    counted = [place + n if place < 0 else place for place in places]
+    if len(counted) == 1:
+        targets = [counted[0] + k for k in range(new.shape[axis])]
+    else:
+        order = sorted(range(len(counted)), key=counted.__getitem__)
+        targets = [0] * len(counted)
+        for before, k in enumerate(order):
+            targets[k] = counted[k] + before
+    head = (slice(None),) * axis
+    result = _native.empty((*a.shape[:axis], n + len(targets), *a.shape[axis + 1 :]), a.dtype, device=a.device)
+    kept = _native.empty((n + len(targets),), "bool", device=a.device)
+    kept.fill(True)
+    if targets:
+        at = _native.array(targets, "int64", device=a.device)
+        kept[at] = False
+        result[(*head, at)] = new
+    result[(*head, kept)] = a
+    return result
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
+    """The array without the zeros in front ("f"), behind ("b") or on both sides, along all axes or the given ones.
+
+    The host waits for the extent of what is left. Source: NumPy.
+    """
+    a = as_array(filt)
+    sides = trim.lower()
+    if sides not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros(): trim is {trim!r}; give 'f', 'b' or 'fb'")
+    key = [slice(None)] * a.ndim
+    for k in normalize_axes(axis, a.ndim, "trim_zeros"):
+        others = tuple(other for other in range(a.ndim) if other != k)
+        found = _native.nonzero(_native.not_equal(a, 0).any(axis=others))[0].tolist()
+        begin, end = (found[0], found[-1] + 1) if found else (a.shape[k], a.shape[k]) if "f" in sides else (0, 0)
+        key[k] = slice(begin if "f" in sides else None, end if "b" in sides else None)
+    return a[tuple(key)]

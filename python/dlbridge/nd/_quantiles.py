@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def _sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tuple[int, ...]]:
+def sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tuple[int, ...]]:
     """`a` with the reduced axes flattened to the last one and sorted, and those axes."""
     from dlbridge.nd._manipulation import moveaxis
 
@@ -31,7 +31,7 @@ def _sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tupl
     return _native.sort(flat, -1, False, False), axes
 
 
-def _with_kept_dims(result: ndarray, shape: tuple[int, ...], axes: tuple[int, ...], leading: int) -> ndarray:
+def with_kept_dims(result: ndarray, shape: tuple[int, ...], axes: tuple[int, ...], leading: int) -> ndarray:
     kept = tuple(1 if position in axes else extent for position, extent in enumerate(shape))
     return result.reshape(result.shape[:leading] + kept)
 
@@ -52,10 +52,17 @@ def _interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
         return ordered[..., math.ceil(virtual)]
     if method == "nearest":
         return ordered[..., round(virtual)]
-    a, b = ordered[..., low], ordered[..., low + 1]
-    if method == "midpoint":
-        weight = 0.5
-    return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
+    return between(ordered[..., low], ordered[..., low + 1], 0.5 if method == "midpoint" else weight)
+
+
+def between(a: ndarray, b: ndarray, weight: Any) -> ndarray:
+    """What lies between `a` (weight 0) and `b` (1), from the nearer of the two, so that both ends are exact."""
+    gap = _native.subtract(b, a)
+    from_b = _native.subtract(b, _native.multiply(gap, 1 - weight))
+    from_a = _native.add(a, _native.multiply(gap, weight))
+    if isinstance(weight, float):
+        return from_b if weight >= 0.5 else from_a
+    return _native.where(_native.greater_equal(weight, 0.5), from_b, from_a)
 
 
 def _nan_where_last(ordered: ndarray, result: ndarray) -> ndarray:
@@ -82,7 +89,7 @@ def quantile(
     "midpoint".
     overwrite_input has no effect. ValueError for q out of range or no element. Source: NumPy.
     """
-    return _order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "quantile")
+    return order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "quantile")
 
 
 def _flat(values: Any) -> tuple[list[float], tuple[int, ...]]:
@@ -95,10 +102,10 @@ def _flat(values: Any) -> tuple[list[float], tuple[int, ...]]:
     return [x for part, _ in parts for x in part], (len(parts), *(parts[0][1] if parts else ()))
 
 
-def _order_statistics(
-    a: ndarray, q: Any, whole: int, axis: Axis, out: ndarray | None, method: str, keepdims: bool, operation: str
-) -> ndarray:
-    """quantile() for `q` in parts of `whole`."""
+def checked_fractions(
+    a: ndarray, q: Any, whole: int, method: str, operation: str
+) -> tuple[list[float], tuple[int, ...]]:
+    """The numbers in `q`, parts of `whole`, and their shape."""
     if method not in _METHODS:
         raise ValueError(f"{operation}(): method {method!r} is unknown; give one of {', '.join(_METHODS)}")
     if kind_of(a.dtype) == "c":
@@ -108,27 +115,38 @@ def _order_statistics(
         if not 0 <= fraction <= whole:
             what = "fraction" if whole == 1 else "percentage"
             raise ValueError(f"{operation}(): q is {fraction}; it is a {what} from 0 to {whole}")
-    ordered, axes = _sorted_along(a, axis, operation)
+    return fractions, shape
+
+
+def stacked(parts: list[ndarray], shape: tuple[int, ...], ordered: ndarray) -> ndarray:
+    """The results for each number in q, whose shape comes in front."""
+    if not shape:
+        return parts[0]
+    from dlbridge.nd._joining import stack
+
+    result = stack(parts) if parts else ordered[..., :0].sum(axis=-1)[None][:0]
+    return result.reshape(shape + result.shape[1:])
+
+
+def order_statistics(
+    a: ndarray, q: Any, whole: int, axis: Axis, out: ndarray | None, method: str, keepdims: bool, operation: str
+) -> ndarray:
+    """quantile() for `q` in parts of `whole`."""
+    fractions, shape = checked_fractions(a, q, whole, method, operation)
+    ordered, axes = sorted_along(a, axis, operation)
     if ordered.shape[-1] == 0:
         raise ValueError(f"{operation}(): there is no element along axis {axis}; an order statistic needs one")
     names_ends = whole == 1 and bool(fractions) and all(isinstance(fraction, int) for fraction in fractions)
     if method == "midpoint" or (method == "linear" and not names_ends):  # 0 and 1 as integers name elements
-        ordered = ordered.astype(_dtype_between(a, q), copy=False)
-    parts = [_interpolate(ordered, fraction / whole, method) for fraction in fractions]
-    if shape:
-        from dlbridge.nd._joining import stack
-
-        result = stack(parts) if parts else ordered[..., :0].sum(axis=-1)[None][:0]
-        result = result.reshape(shape + result.shape[1:])
-    else:
-        result = parts[0]
+        ordered = ordered.astype(dtype_between(a, q), copy=False)
+    result = stacked([_interpolate(ordered, fraction / whole, method) for fraction in fractions], shape, ordered)
     result = _nan_where_last(ordered, result)
     if keepdims:
-        result = _with_kept_dims(result, a.shape, axes, len(shape))
+        result = with_kept_dims(result, a.shape, axes, len(shape))
     return into(out, result, operation)
 
 
-def _dtype_between(a: ndarray, q: Any) -> Any:
+def dtype_between(a: ndarray, q: Any) -> Any:
     """Of a value between two elements: a Python number takes the dtype of floats, anything else has one (NEP 50)."""
     dtype = float_for(a.dtype)
     if type(q) in (int, float, bool):
@@ -147,7 +165,7 @@ def percentile(
     keepdims: bool = False,
 ) -> ndarray:
     """quantile() with `q` in percent, from 0 to 100."""
-    return _order_statistics(as_array(a), q, 100, axis, out, method, keepdims, "percentile")
+    return order_statistics(as_array(a), q, 100, axis, out, method, keepdims, "percentile")
 
 
 def median(
@@ -160,9 +178,9 @@ def median(
 ) -> ndarray:
     """The middle element over axes, or the mean of the two; NaN where there is a NaN or no element."""
     a = as_array(a)
-    ordered, axes = _sorted_along(a, axis, "median")
+    ordered, axes = sorted_along(a, axis, "median")
     middle = ordered.shape[-1] // 2
     result = ordered[..., max(middle - 1 + ordered.shape[-1] % 2, 0) : middle + 1].mean(axis=-1)
     if ordered.shape[-1] != 0:
         result = _nan_where_last(ordered, result)
-    return into(out, _with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "median")
+    return into(out, with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "median")

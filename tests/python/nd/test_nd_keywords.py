@@ -1,7 +1,10 @@
 """Keywords are honoured or refused, never ignored: each of every public function changes something, or raises."""
 
+import functools
 import inspect
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +29,15 @@ VALUES = {
     "device": ["cuda:7"],
     "stream": [1],
     "order": ["F", "C"],
-    "mode": ["wrap", "clip", "edge", "r"],
+    "mode": ["wrap", "clip", "edge", "r", "same", "full"],
+    "mmap_mode": ["no"],
+    "max_header_size": [8],
+    "bitorder": ["little"],
+    "trim": ["f", "b"],
+    "sep": [","],
+    "fweights": [[1, 2, 3], [1, 2]],
+    "aweights": [[1, 2, 3], [1, 2]],
+    "y": [[1.0, 5.0, 2.0], [1.0, 5.0]],
     "size": [(2, 3)],
     "shape": [(5,)],
     "k": [1, -1, 2],
@@ -43,7 +54,7 @@ VALUES = {
     "s": [(5,), (3, 3)],
     "ord": [1, "nuc", 3],
     "method": ["lower", "higher"],
-    "range": [(0, 2)],
+    "range": [(0, 2), ((0, 2), (0, 2))],
     "right": [True, -7.0],
     "side": ["right"],
     "indexing": ["ij"],
@@ -61,8 +72,22 @@ VALUES = {
     "ndim": [4],
 }
 NUMBERS = (0, 1, 2, 3, 5, 9, 1e30)  # the values of other keywords: a bool is its own opposite
-REFUSING = {"device", "stream", "casting", "dtype"}  # refused here: without a GPU, or because nothing else is allowed
+REFUSING = {
+    "device",
+    "stream",
+    "casting",
+    "dtype",
+    "mmap_mode",
+    "max_header_size",
+}  # refused here: without a GPU, or because nothing else is allowed
 COMPANIONS = {"casting": {"dtype": "float16"}}  # what else is given, where the function takes it
+
+
+@functools.cache
+def npy_file():
+    path = Path(tempfile.mkdtemp()) / "x.npy"
+    np.save(path, np.arange(6.0))
+    return path
 
 
 def arguments():
@@ -87,8 +112,10 @@ def arguments():
         *((v, i, v, 0), ((i, i), (3, 3)), ("cpu",), (c,), (s,), (s, s), (r,), (r, (3, 2)), ((i, d),), (d, d), (d, i)),
         *((m, m, m), (r.T,), (m, (4,)), ((i, i), (3, 4)), (np.ones((2, 3)),), (r, 0), (r, [5], 1)),
         *((i, [7]), ([7], v), (i, [7], [1]), ([i], [v, v]), (v, [5], 9), ([7, 1, 0], (v, v, v)), (t,), (one,), (1,)),
-        *((nd.asarray([[3, 1, 2], [0, 2, 1]], device="cpu"),), (q, q[::-1]), (b, q)),
         *((q,), (q, v), (h,)),
+        *((nd.asarray([[3, 1, 2], [0, 2, 1]], device="cpu"),), (q, q[::-1]), (b, q), (3, nd.triu), (["1 2", "3 4"],)),
+        *((nd.asarray([[3, 1], [2, 7]], "uint8", device="cpu"),), (nd.asarray([[0, 0, 1], [0, 0, 0]], device="cpu"),)),
+        *((nd.asarray([0.0, 4.0, 8.0, 3.0], device="cpu"),), (npy_file(),), ("1 2 3",), ("1,2,3",)),
     ]
 
 

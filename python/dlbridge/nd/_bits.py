@@ -1,0 +1,75 @@
+"""Bits in bytes."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, normalize_axis
+from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._joining import concatenate
+from dlbridge.nd._manipulation import moveaxis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dlbridge.nd._arguments import ArrayLike
+
+ndarray = _native.ndarray
+
+
+def _places(a: ndarray, bitorder: str, operation: str) -> ndarray:
+    """How far each bit of a byte is shifted."""
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{operation}(): bitorder is {bitorder!r}; give 'big' or 'little'")
+    places = range(7, -1, -1) if bitorder == "big" else range(8)
+    return _native.array(list(places), "uint8", device=a.device)
+
+
+def _bits_last(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, int]:
+    if axis is None:
+        return a.reshape(-1), 0
+    number = normalize_axis(axis, a.ndim, operation)
+    return moveaxis(a, number, -1), number
+
+
+def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
+    """Eight elements a byte, a bit for each that is not 0, along an axis or of the flattened array; zeros at the end.
+
+    a: integers or bools. bitorder: "big", where the first element is the highest bit, or "little". Source: NumPy.
+    """
+    a = as_array(a)
+    if kind_of(a.dtype) not in "biu":
+        raise TypeError(f"packbits(): the array is {a.dtype}; give integers or bools")
+    places = _places(a, bitorder, "packbits")
+    bits, number = _bits_last(_native.not_equal(a, 0).astype("uint8"), axis, "packbits")
+    lacking = -bits.shape[-1] % 8
+    if lacking:
+        padding = _native.empty((*bits.shape[:-1], lacking), "uint8", device=a.device)
+        padding.fill(0)
+        bits = concatenate([bits, padding], -1)
+    bits = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    packed = _native.left_shift(bits, places).sum(axis=-1, dtype="uint8")
+    return packed if axis is None else moveaxis(packed, -1, number)
+
+
+def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
+    """The bits of bytes as uint8, along an axis or of the flattened array.
+
+    count: how many to give; more than there are: zeros follow; negative: so many are left out. bitorder as for
+    packbits(). Source: NumPy.
+    """
+    a = as_array(a)
+    if a.dtype.name != "uint8":
+        raise TypeError(f"unpackbits(): the array is {a.dtype}; give uint8")
+    places = _places(a, bitorder, "unpackbits")
+    data, number = _bits_last(a, axis, "unpackbits")
+    bits = _native.bitwise_and(_native.right_shift(data[..., None], places), 1)
+    bits = bits.reshape((*data.shape[:-1], data.shape[-1] * 8))
+    if count is not None:
+        if -count > bits.shape[-1]:
+            raise ValueError(f"unpackbits(): count is {count}, and there are {bits.shape[-1]} bits")
+        lacking = count - bits.shape[-1]
+        if lacking > 0:
+            padding = _native.empty((*bits.shape[:-1], lacking), "uint8", device=a.device)
+            padding.fill(0)
+            bits = concatenate([bits, padding], -1)
+        bits = bits[..., :count]
+    return bits if axis is None else moveaxis(bits, -1, number)

@@ -1,0 +1,110 @@
+"""Order statistics that leave NaN out: NaN sorts last, so that each slice says how many elements it has."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, into
+from dlbridge.nd._dtypes import is_inexact
+from dlbridge.nd._indexing import take_along_axis
+from dlbridge.nd._quantiles import (
+    between,
+    checked_fractions,
+    dtype_between,
+    median,
+    order_statistics,
+    sorted_along,
+    stacked,
+    with_kept_dims,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, Axis
+
+ndarray = _native.ndarray
+
+
+def _element(ordered: ndarray, position: ndarray) -> ndarray:
+    """The element of each slice at its position; the first one where that is negative."""
+    place = _native.maximum(position, 0).astype("int64", copy=False)
+    return take_along_axis(ordered, place[..., None], -1)[..., 0]
+
+
+def _fraction_of(ordered: ndarray, counts: ndarray, fraction: float, method: str) -> ndarray:
+    virtual = _native.multiply(counts - 1, float(fraction))
+    low, high = _native.floor(virtual), _native.ceil(virtual)
+    if method == "nearest":
+        return _element(ordered, _native.rint(virtual))
+    if method in ("lower", "higher"):
+        return _element(ordered, low if method == "lower" else high)
+    weight = virtual - low
+    if method == "midpoint":
+        weight = _native.where(_native.equal(weight, 0), weight, 0.5)
+    return between(_element(ordered, low), _element(ordered, high), weight)
+
+
+def _nan_order_statistics(
+    a: ndarray, q: Any, whole: int, axis: Axis, out: ndarray | None, method: str, keepdims: bool, operation: str
+) -> ndarray:
+    """nanquantile() for `q` in parts of `whole`."""
+    if not is_inexact(a):
+        return order_statistics(a, q, whole, axis, out, method, keepdims, operation)
+    fractions, shape = checked_fractions(a, q, whole, method, operation)
+    ordered, axes = sorted_along(a, axis, operation)
+    counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
+    dtype = dtype_between(a, q) if method in ("linear", "midpoint") else a.dtype
+    if ordered.shape[-1] == 0:
+        ordered = _native.broadcast_to(_native.array(float("nan"), a.dtype, device=a.device), (*ordered.shape[:-1], 1))
+    ordered = ordered.astype(dtype, copy=False)
+    found = [
+        _fraction_of(ordered, counts, fraction / whole, method).astype(dtype, copy=False) for fraction in fractions
+    ]
+    result = stacked(found, shape, ordered)
+    if keepdims:
+        result = with_kept_dims(result, a.shape, axes, len(shape))
+    return into(out, result, operation)
+
+
+def nanquantile(
+    a: ArrayLike,
+    /,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """quantile() of what is not NaN; NaN where there is nothing else."""
+    return _nan_order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "nanquantile")
+
+
+def nanpercentile(
+    a: ArrayLike,
+    /,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """percentile() of what is not NaN; NaN where there is nothing else."""
+    return _nan_order_statistics(as_array(a), q, 100, axis, out, method, keepdims, "nanpercentile")
+
+
+def nanmedian(
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> ndarray:
+    """median() of what is not NaN; NaN where there is nothing else."""
+    a = as_array(a)
+    if not is_inexact(a):
+        return median(a, axis, out, overwrite_input, keepdims)
+    return _nan_order_statistics(a, 0.5, 1, axis, out, "midpoint", keepdims, "nanmedian")

@@ -1,0 +1,208 @@
+"""Slopes, convolutions and windows of sampled signals."""
+
+from __future__ import annotations
+
+from operator import index
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes, normalize_axis
+from dlbridge.nd._dtypes import is_inexact, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, Axis, DeviceLike
+
+ndarray = _native.ndarray
+
+# --- slopes ---------------------------------------------------------------------------------------------------------
+
+
+def _steps(spacing: Any, f: ndarray, axis: int) -> Any:
+    """The distance between samples along an axis: a number, or one for each gap where the places are given."""
+    step = as_array(spacing, f)
+    if step.ndim == 0:
+        return step.item()
+    if step.shape != (f.shape[axis],):
+        raise ValueError(
+            f"gradient(): the places along axis {axis} have shape {step.shape}; give one for each of the "
+            f"{f.shape[axis]} samples"
+        )
+    gaps = _native.subtract(step[1:], step[:-1])
+    return gaps.reshape((-1,) + (1,) * (f.ndim - 1 - axis))
+
+
+def _slope(f: ndarray, axis: int, step: Any, edge_order: int) -> ndarray:
+    """The slope along one axis: of the parabola through three neighbours inside, and one-sided at the ends."""
+
+    def at(start: int | None, stop: int | None = None) -> ndarray:
+        part: ndarray = f[(slice(None),) * axis + (slice(start, stop),)]
+        return part
+
+    if isinstance(step, ndarray):
+        left, right = step[:-1], step[1:]
+        whole = left + right
+        inner = at(2) * (left / (right * whole)) + at(1, -1) * ((right - left) / (left * right)) - at(None, -2) * (
+            right / (left * whole)
+        )  # fmt: skip
+        first, second, before, last = step[:1], step[1:2], step[-2:-1], step[-1:]
+    else:
+        inner = (at(2) - at(None, -2)) / (2 * step)
+        first = second = before = last = step
+    if edge_order == 1:
+        begin, end = (at(1, 2) - at(0, 1)) / first, (at(-1) - at(-2, -1)) / last
+    else:
+        begin = (
+            at(1, 2) * ((first + second) / (first * second))
+            - at(0, 1) * ((2 * first + second) / (first * (first + second)))
+            - at(2, 3) * (first / (second * (first + second)))
+        )
+        end = (
+            at(-1) * ((2 * last + before) / (last * (last + before)))
+            - at(-2, -1) * ((last + before) / (last * before))
+            + at(-3, -2) * (last / (before * (last + before)))
+        )
+    return _native.concatenate([begin, inner, end], axis)
+
+
+def gradient(f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+    """The slope of samples along each axis, by central differences: an array for one axis, else a tuple of them.
+
+    varargs: the distance between samples, one number for all axes or one value an axis, a number or the places of the
+    samples. axis: which axes; all of them for None. edge_order: 1 or 2, of the differences at both ends. Needs
+    edge_order + 1 samples an axis. Source: NumPy.
+    """
+    f = as_array(f)
+    axes = normalize_axes(axis, f.ndim, "gradient")
+    if index(edge_order) not in (1, 2):
+        raise ValueError(f"gradient(): edge_order is {edge_order}; give 1 or 2")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(
+            f"gradient(): {len(varargs)} spacings for {len(axes)} axes. Give none, one for all, or one for each axis"
+        )
+    spacings = (varargs or (1.0,)) * (1 if len(varargs) == len(axes) else len(axes))
+    f = f if is_inexact(f) else f.astype("float64")
+    for k in axes:
+        if f.shape[k] < edge_order + 1:
+            raise ValueError(f"gradient(): axis {k} has {f.shape[k]} samples; edge_order + 1 are needed")
+    found = tuple(
+        _slope(f, k, _steps(spacing, f, k), edge_order).astype(f.dtype, copy=False)
+        for k, spacing in zip(axes, spacings, strict=True)
+    )
+    return found[0] if len(found) == 1 else found
+
+
+# --- convolutions ---------------------------------------------------------------------------------------------------
+
+_MODES = ("full", "same", "valid")
+
+
+def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndarray:
+    """The sums of products of `v` with each part of `a` that it lies on: a product of matrices."""
+    if mode not in _MODES:
+        raise ValueError(f"{operation}(): mode is {mode!r}; give 'full', 'same' or 'valid'")
+    n = v.size
+    before, after = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
+    dtype = _native.result_type(a.dtype, v.dtype)
+    room = _native.empty((before + a.size + after,), dtype, device=a.device)
+    room.fill(0)
+    room[before : before + a.size] = a
+    step = room.strides[0]
+    parts = _native.as_strided(room, (room.size - n + 1, n), (step, step))
+    return _native.matmul(parts, v.astype(dtype, copy=False))
+
+
+def _two_vectors(a: ArrayLike, v: ArrayLike, operation: str) -> tuple[ndarray, ndarray]:
+    a, v = (x.reshape(1) if x.ndim == 0 else x for x in as_arrays(a, v))
+    for x in (a, v):
+        if x.ndim != 1 or x.size == 0:
+            raise ValueError(f"{operation}(): an operand has shape {x.shape}; both must be vectors that are not empty")
+    return a, v
+
+
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
+    """The discrete convolution of two vectors.
+
+    mode: "full" (all places where they overlap: n + m - 1), "same" (max(n, m), in the middle of those) or "valid"
+    (where they overlap completely). Source: NumPy.
+    """
+    a, v = _two_vectors(a, v, "convolve")
+    if v.size > a.size:
+        a, v = v, a
+    return _sliding_products(a, v[::-1], mode, "convolve")
+
+
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
+    """The cross-correlation of two vectors, with `v` conjugated; mode as for convolve(). Source: NumPy."""
+    a, v = _two_vectors(a, v, "correlate")
+    v = v.conj()
+    if v.size <= a.size:
+        return _sliding_products(a, v, mode, "correlate")
+    return _sliding_products(v, a, mode, "correlate")[::-1]
+
+
+# --- phases ---------------------------------------------------------------------------------------------------------
+
+
+def unwrap(p: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 6.283185307179586) -> ndarray:
+    """Phases without jumps: whenever neighbours differ by more than `discont`, multiples of `period` are added.
+
+    discont: half a period for None, and never less. Source: NumPy.
+    """
+    p = as_array(p)
+    axis = normalize_axis(axis, p.ndim, "unwrap")
+    dtype = _native.result_type(p.dtype, period)
+    p = p.astype(dtype, copy=False)
+    if p.shape[axis] < 2:
+        return p.copy()
+    head = (slice(None),) * axis
+    jumps = _native.subtract(p[(*head, slice(1, None))], p[(*head, slice(None, -1))])
+    discont = period / 2 if discont is None else discont
+    if kind_of(dtype) in "iu":
+        high, uneven = divmod(period, 2)
+        low, ambiguous = -high, uneven == 0
+    else:
+        high, low, ambiguous = period / 2, -period / 2, True
+    small = _native.add(_native.remainder(_native.subtract(jumps, low), period), low)
+    if ambiguous:
+        small = _native.where(_native.logical_and(_native.equal(small, low), _native.greater(jumps, 0)), high, small)
+    mended = _native.where(_native.less(_native.abs(jumps), discont), 0, _native.subtract(small, jumps))
+    result = p.copy()
+    inner = result[(*head, slice(1, None))]
+    inner += mended.cumsum(axis=axis)
+    return result
+
+
+# --- windows --------------------------------------------------------------------------------------------------------
+
+
+def _window(name: str, M: int, device: DeviceLike, *shape: float) -> ndarray:
+    from dlbridge.nd._host import numpys
+
+    return _native.asarray(getattr(numpys("numpy", name), name)(index(M), *shape), None, None, device=device)
+
+
+def bartlett(M: int, *, device: DeviceLike = None) -> ndarray:
+    """The triangular window of M points, float64, made by NumPy on the host. Source: NumPy."""
+    return _window("bartlett", M, device)
+
+
+def blackman(M: int, *, device: DeviceLike = None) -> ndarray:
+    """The Blackman window of M points, float64, made by NumPy on the host. Source: NumPy."""
+    return _window("blackman", M, device)
+
+
+def hamming(M: int, *, device: DeviceLike = None) -> ndarray:
+    """The Hamming window of M points, float64, made by NumPy on the host. Source: NumPy."""
+    return _window("hamming", M, device)
+
+
+def hanning(M: int, *, device: DeviceLike = None) -> ndarray:
+    """The Hann window of M points, float64, made by NumPy on the host. Source: NumPy."""
+    return _window("hanning", M, device)
+
+
+def kaiser(M: int, beta: float, *, device: DeviceLike = None) -> ndarray:
+    """The Kaiser window of M points and shape `beta`, float64, made by NumPy on the host. Source: NumPy."""
+    return _window("kaiser", M, device, beta)
