@@ -79,12 +79,11 @@ def _interpreters(wheels: Iterable[dict]) -> list[str]:
 
 def _no_wheel(document: dict, python: str, abi: str, here: str) -> CannotRun:
     wheels = document["wheels"]
-    held = ", ".join(f"{wheel['abi']} on {wheel['platform']}" for wheel in wheels)
     found = _interpreters(wheels)
     remedy = f"Run it with {' or '.join(found)}, or make" if found else "Make"
     return CannotRun(
         f"nothing in this file fits {sys.implementation.name} {sys.version.split()[0]} ({abi}) on {here}. It holds "
-        f"{held}. {remedy} a file with a wheel for this interpreter: tools/write_selftest.py"
+        f"{document['held']}. {remedy} a file with a wheel for this interpreter: tools/write_selftest.py"
     )
 
 

@@ -81,6 +81,14 @@ def read_wheel(path: Path) -> tuple[str, dict, dict[str, bytes]]:
     return version, entry, {files[name]: data for name, data in held.items()}
 
 
+def _held(entries: list[dict]) -> str:
+    """What the wheels are for, in words: "cp311, cp312 on manylinux_2_28_x86_64". Of a platform's names the first."""
+    by_platform: dict[str, list[str]] = {}
+    for entry in entries:
+        by_platform.setdefault(entry["platform"].partition(".")[0], []).append(entry["abi"])
+    return "; ".join(f"{', '.join(abis)} on {platform}" for platform, abis in by_platform.items())
+
+
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, _EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
@@ -100,15 +108,16 @@ def write(wheels: list[Path], out: Path) -> None:
     if twice:
         raise CannotWrite(f"there are several wheels for {', '.join(twice)}. Give one of each")
     oldest = ".".join(map(str, OLDEST))
-    main = _MAIN.format(oldest=OLDEST, oldest_text=oldest, version=versions[0], held=", ".join(tags))
+    main = _MAIN.format(oldest=OLDEST, oldest_text=oldest, version=versions[0], held=_held(entries))
     files = {digest: data for _, _, held in read for digest, data in held.items()}
+    document = {"version": versions[0], "held": _held(entries), "wheels": entries}
     beside = out.with_name(out.name + ".part")
     with open(beside, "wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w") as archive:
             _add(archive, "__main__.py", main.encode())
             _add(archive, LAUNCHER.name, LAUNCHER.read_bytes())
-            _add(archive, "wheels.json", json.dumps({"version": versions[0], "wheels": entries}, indent=1).encode())
+            _add(archive, "wheels.json", json.dumps(document, indent=1).encode())
             for digest in sorted(files):
                 _add(archive, "files/" + digest, files[digest])
     beside.chmod(0o755)

@@ -155,6 +155,15 @@ def test_what_does_not_fit_is_said_and_unpacks_nothing(tmp_path, tags, held):
     assert f"({ABI}) on {PLATFORM}" in err and held in err and "tools/write_selftest.py" in err
 
 
+def test_what_it_holds_is_said_briefly(tmp_path):
+    tags = [("cp398", "manylinux_2_17_x86_64.manylinux2014_x86_64"), ("cp399", "manylinux_2_17_x86_64")]
+    tags.append(("cp399", "linux_s390x"))
+    wheels = [wheel(tmp_path, python=python, abi=python, platform=platform) for python, platform in tags]
+    writer.write(wheels, tmp_path / "other.pyz")
+    _, err = run(tmp_path / "other.pyz", tmp_path / "home", status=2)
+    assert "It holds cp398, cp399 on manylinux_2_17_x86_64; cp399 on linux_s390x. Make a file" in err
+
+
 def test_interpreter_that_would_fit_is_named(tmp_path):
     name = f"python{OTHER[2]}.{OTHER[3:]}"
     (tmp_path / name).write_text("#!/bin/sh\n")
