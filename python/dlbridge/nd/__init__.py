@@ -62,13 +62,14 @@ _FUNCTIONS: dict[str, str] = {
         "may_share_memory shares_memory"
     ),
     "_manipulation": (
-        "array_split atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to dsplit expand_dims flip "
+        "array_split atleast_1d atleast_2d atleast_3d broadcast broadcast_arrays broadcast_to dsplit expand_dims flip "
         "fliplr flipud hsplit matrix_transpose moveaxis ndim permute_dims ravel reshape roll rollaxis rot90 "
         "shape size split squeeze swapaxes transpose unstack vsplit"
     ),
     "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_nan_quantiles": "nanmedian nanpercentile nanquantile",
-    "_printing": "array2string array_repr array_str",
+    "_flat": "flatiter",
+    "_printing": "array2string array_repr array_str base_repr binary_repr",
     "_products": "dot inner kron matmul outer tensordot vdot vecdot",
     "_quantiles": "median percentile quantile",
     "_ranges": "arange geomspace linspace logspace",

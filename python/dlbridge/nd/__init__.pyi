@@ -79,6 +79,7 @@ from dlbridge.nd._files import save as save
 from dlbridge.nd._files import savetxt as savetxt
 from dlbridge.nd._files import savez as savez
 from dlbridge.nd._files import savez_compressed as savez_compressed
+from dlbridge.nd._flat import flatiter as flatiter
 from dlbridge.nd._grids import diag as diag
 from dlbridge.nd._grids import diag_indices as diag_indices
 from dlbridge.nd._grids import diag_indices_from as diag_indices_from
@@ -160,6 +161,7 @@ from dlbridge.nd._manipulation import array_split as array_split
 from dlbridge.nd._manipulation import atleast_1d as atleast_1d
 from dlbridge.nd._manipulation import atleast_2d as atleast_2d
 from dlbridge.nd._manipulation import atleast_3d as atleast_3d
+from dlbridge.nd._manipulation import broadcast as broadcast
 from dlbridge.nd._manipulation import broadcast_arrays as broadcast_arrays
 from dlbridge.nd._manipulation import broadcast_to as broadcast_to
 from dlbridge.nd._manipulation import dsplit as dsplit
@@ -207,6 +209,8 @@ from dlbridge.nd._native import ufunc as ufunc
 from dlbridge.nd._printing import array2string as array2string
 from dlbridge.nd._printing import array_repr as array_repr
 from dlbridge.nd._printing import array_str as array_str
+from dlbridge.nd._printing import base_repr as base_repr
+from dlbridge.nd._printing import binary_repr as binary_repr
 from dlbridge.nd._products import dot as dot
 from dlbridge.nd._products import inner as inner
 from dlbridge.nd._products import kron as kron

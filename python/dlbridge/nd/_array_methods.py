@@ -29,6 +29,13 @@ def _flags(self: ndarray) -> Any:
 _Flags = late("_flags", "Flags")
 
 
+def _flat(self: ndarray) -> Any:
+    """The elements in C order by one number: read as copies, written in place. Assigning to it writes them all."""
+    return _flatiter(self)
+
+
+_flatiter = late("_flat", "flatiter")
+_set_flat = late("_flat", "set_flat")
 _plain_device = ndarray.device
 _cuda_devices: dict[int, Any] = {}
 
@@ -293,6 +300,7 @@ def _delegate(module: str, name: str) -> Callable[..., Any]:
 _DELEGATED = {
     "argpartition": "_searching",
     "argsort": "_searching",
+    "byteswap": "_flat",
     "choose": "_indexing",
     "ptp": "_statistics",
     "put": "_indexing",
@@ -313,6 +321,7 @@ MEMBERS: dict[str, Any] = {
     **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
     "conj": conjugate,
     "flags": property(_flags, doc=_flags.__doc__),
+    "flat": property(_flat, _set_flat, doc=_flat.__doc__),
     "device": property(_device, doc=_device.__doc__),
     "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),
     "imag": property(

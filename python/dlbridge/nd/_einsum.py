@@ -6,10 +6,13 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, into
+from dlbridge.nd._dtypes import can_cast, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from dlbridge.nd._arguments import DTypeLike
 
 ndarray = _native.ndarray
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -140,11 +143,18 @@ def _as_text(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{inputs}->{terms[-1]}" if len(terms) > len(arrays) else inputs), arrays
 
 
-def einsum(subscripts: Any, *operands: Any, out: ndarray | None = None, optimize: Any = False) -> ndarray:
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    out: ndarray | None = None,
+    dtype: DTypeLike | None = None,
+    casting: str = "safe",
+    optimize: Any = False,
+) -> ndarray:
     """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
     transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
     optimize has no effect. einsum(a, [0, 1], b, [1, 2], [0, 2]) names the axes by numbers. ValueError for subscripts
-    that do not fit the arrays. Source: NumPy.
+    that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it. Source: NumPy.
     """
     given: Any = operands
     if not isinstance(subscripts, str):
@@ -156,7 +166,10 @@ def einsum(subscripts: Any, *operands: Any, out: ndarray | None = None, optimize
     extents: dict[str, int] = {}
     for a, term in zip(arrays, terms, strict=True):
         _note_extents(extents, a, term)
-    dtype = _native.result_type(*[a.dtype for a in arrays])
+    dtype = _native.result_type(*[a.dtype for a in arrays]) if dtype is None else resolve(dtype)
+    for a in arrays:
+        if not can_cast(a.dtype, dtype, casting):
+            raise TypeError(f"einsum(): cannot cast {a.dtype} to {dtype} (casting={casting!r}). Give casting='unsafe'")
     pairs = [_with_unique_letters(a.astype(dtype, copy=False), term) for a, term in zip(arrays, terms, strict=True)]
     x, term = pairs[0]
     for position, (y, other) in enumerate(pairs[1:], 2):

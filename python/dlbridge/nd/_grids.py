@@ -221,17 +221,22 @@ def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[n
     return (count_up(index(n), device),) * ndim
 
 
-def fill_diagonal(a: ndarray, val: ArrayLike) -> None:
-    """Writes `val` to the main diagonal of `a`, in place; of all axes, which then must be equally long, for more than
-    2."""
+def fill_diagonal(a: ndarray, val: ArrayLike, wrap: bool = False) -> None:
+    """Writes `val` to the main diagonal, in place; for more than two axes, which must be equally long, that of all.
+
+    val: a number, or values that begin again when they end. wrap: the diagonal of a tall matrix begins again below
+    itself, with a row between. Source: NumPy.
+    """
     if not isinstance(a, ndarray) or a.ndim < 2:
         raise ValueError("fill_diagonal(): a must be an ndarray of two or more dimensions")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError(
             f"fill_diagonal(): the extents of shape {a.shape} differ; with over two axes they must be equal"
         )
-    view = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
-    view[...] = val
+    if wrap and a.ndim == 2 and a.shape[0] > a.shape[1]:
+        a.flat[:: a.shape[1] + 1] = val
+        return
+    _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0).flat = val
 
 
 def _square_matrix(arr: ndarray, operation: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from operator import index
 
 from dlbridge.nd import _native
@@ -147,6 +148,17 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 def broadcast_to(x: ArrayLike, /, shape: Shape) -> ndarray:
     """A read-only view of `x` with a shape that it broadcasts to; ValueError for another. Source: Array API 2024.12."""
     return _native.broadcast_to(as_array(x), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+class broadcast:
+    """What arrays broadcast to, and the arrays as views of that shape in `values`. Source: NumPy, CuPy."""
+
+    def __init__(self, *arrays: ArrayLike) -> None:
+        self.values = broadcast_arrays(*arrays)
+        self.shape: tuple[int, ...] = self.values[0].shape if self.values else ()
+        self.nd = self.ndim = len(self.shape)
+        self.size = prod(self.shape)
+        self.numiter = len(self.values)
 
 
 def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlbridge.nd import _native
+from dlbridge.nd._host import numpys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,3 +112,13 @@ def array_repr(a: ndarray) -> str:
 def array2string(a: ndarray, separator: str = " ", prefix: str = "", suffix: str = "") -> str:
     """The elements as a string; arguments as NumPy's."""
     return _body(a, separator, prefix, suffix)[0]
+
+
+def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
+    """An integer's digits in a base from 2 to 36, with `padding` zeros in front, by NumPy."""
+    return str(numpys("numpy", "base_repr").base_repr(number, base, padding))
+
+
+def binary_repr(num: int, width: int | None = None) -> str:
+    """An integer's bits; negative ones as two's complement of `width` bits, by NumPy."""
+    return str(numpys("numpy", "binary_repr").binary_repr(num, width))

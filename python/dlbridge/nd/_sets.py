@@ -138,8 +138,20 @@ def _in_table(flat: ndarray, test: ndarray) -> ndarray | None:
     return _native.take(table, place(near), 0) & (near == flat)
 
 
-def isin(element: ArrayLike, test_elements: ArrayLike, *, invert: bool = False) -> ndarray:
-    """For each element whether it is among the test elements; invert: whether it is not."""
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> ndarray:
+    """For each element whether it is among the test elements; invert: whether it is not.
+
+    assume_unique and kind ("sort", "table") have no effect: the way is chosen by the values. Source: NumPy.
+    """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"isin(): kind is {kind!r}; give None, 'sort' or 'table'")
     element, test = as_arrays(element, test_elements)
     dtype = _native.result_type(element.dtype, test.dtype)
     if test.size == 0:

@@ -13,6 +13,7 @@ from nd_support import check, rows
 
 # Keywords that other libraries have, and that have nothing to decide here.
 WITHOUT_EFFECT = {
+    "assume_unique": "it allows to skip a sort, and none depends on it",
     "subok": "there are no subclasses to keep",
     "overwrite_input": "it allows to overwrite, and nothing is",
     "optimize": "the order of the products is chosen anyway",
@@ -24,7 +25,7 @@ WITHOUT_EFFECT = {
 # What a keyword is called with, beside its default.
 VALUES = {
     "dtype": ["float32", "complex64", "int32", "bool", "float16"],
-    "casting": ["no", "safe"],
+    "casting": ["no", "safe", "unsafe"],
     "axis": [0, 1, -1, None, (0, 1)],
     "device": ["cuda:7"],
     "stream": [1],
@@ -61,7 +62,7 @@ VALUES = {
     "separator": [";"],
     "prefix": ["x" * 60],
     "suffix": ["x" * 120],
-    "base": [2.0],
+    "base": [2.0, 3],
     "x": [[0, 5, 6]],
     "p": [[0, 0, 1], 1],
     "sorter": [[2, 1, 0]],
@@ -115,7 +116,13 @@ def arguments():
         *((q,), (q, v), (h,)),
         *((nd.asarray([[3, 1, 2], [0, 2, 1]], device="cpu"),), (q, q[::-1]), (b, q), (3, nd.triu), (["1 2", "3 4"],)),
         *((nd.asarray([[3, 1], [2, 7]], "uint8", device="cpu"),), (nd.asarray([[0, 0, 1], [0, 0, 0]], device="cpu"),)),
-        *((nd.asarray([0.0, 4.0, 8.0, 3.0], device="cpu"),), (npy_file(),), ("1 2 3",), ("1,2,3",)),
+        *(
+            (nd.asarray([0.0, 4.0, 8.0, 3.0], device="cpu"),),
+            (npy_file(),),
+            ("1 2 3",),
+            ("1,2,3",),
+            (nd.zeros((4, 2), device="cpu"), 9),
+        ),
     ]
 
 

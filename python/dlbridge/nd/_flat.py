@@ -1,0 +1,75 @@
+"""Elements in C order, whatever the layout of the array."""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_values, count_up
+from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._indexing import unravel_index
+from dlbridge.nd._joining import resize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike
+
+ndarray = _native.ndarray
+
+
+class flatiter:
+    """The elements of an array, `base`, by one number in C order: read as copies, written in place. Source: NumPy."""
+
+    def __init__(self, base: ndarray) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.base.ravel().tolist())
+
+    def __getitem__(self, key: Any) -> ndarray:
+        return self.base.ravel()[key].copy()
+
+    def __setitem__(self, key: Any, value: ArrayLike) -> None:
+        a, new = self.base, as_values(value, self.base)
+        flags = a._flags
+        target = a.reshape(-1) if flags[0] else count_up(a.size, a.device)
+        chosen = target[key]
+        if new.ndim > 0 and new.size not in (1, chosen.size):  # it begins again, or is cut short
+            new = resize(new, (chosen.size,))
+        new = new.reshape(() if new.size == 1 else chosen.shape) if chosen.size else new
+        if not chosen.size:
+            return
+        if flags[0]:
+            target[key] = new
+        else:
+            a[unravel_index(chosen, a.shape)] = new
+
+    def copy(self) -> ndarray:
+        """The elements as a new vector."""
+        return self.base.ravel().copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.copy().__array__(dtype)
+
+
+def set_flat(self: ndarray, value: ArrayLike) -> None:
+    flatiter(self)[:] = value
+
+
+def byteswap(self: ndarray, inplace: bool = False) -> ndarray:
+    """The elements with their bytes in the opposite order, each part of a complex number for itself; the dtype stays.
+
+    inplace: the array itself is changed and returned. Source: NumPy.
+    """
+    dense = self.ravel().copy()
+    part = dense.itemsize // 2 if kind_of(dense.dtype) == "c" else dense.itemsize
+    units = dense.view("uint8").reshape(-1, part)
+    swapped = units[:, ::-1].ravel().view(self.dtype).reshape(self.shape)
+    if not inplace:
+        return swapped
+    self[...] = swapped
+    return self
