@@ -137,7 +137,7 @@ class iinfo:
     """
 
     def __init__(self, type: Any) -> None:
-        self.dtype = resolve(getattr(type, "dtype", type))
+        self.dtype = _dtype_of(type)
         self.kind = kind_of(self.dtype)
         if self.kind not in "iu":
             raise ValueError(f"iinfo(): {self.dtype} is not an integer dtype. Use finfo() for floats")
@@ -147,6 +147,11 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def _dtype_of(given: Any) -> DType:
+    """The dtype of an array, or one named itself: NumPy's scalar types have an attribute `dtype` that is none."""
+    return resolve(given if isinstance(given, type) else getattr(given, "dtype", given))
 
 
 # Bits of the mantissa that are stored, and of the exponent.
@@ -161,7 +166,7 @@ class finfo:
     """
 
     def __init__(self, type: Any) -> None:
-        self.dtype = real_dtype(getattr(type, "dtype", type))
+        self.dtype = real_dtype(_dtype_of(type))
         if self.dtype.name not in _FORMATS:
             raise ValueError(f"finfo(): {self.dtype} is not a float dtype. Use iinfo() for integers")
         self.nmant, self.nexp = _FORMATS[self.dtype.name]

@@ -129,7 +129,7 @@ def _several(
     if not positions:
         if name in _FROM_REAL | _TO_REAL:
             raise axis_error(operation, -1, 0)
-        return into(out, x.astype(_complex(x)), operation)
+        return into(out, x, operation)  # as it is, which is NumPy's rule, too
     last = len(positions) - 1
     extents = [
         _extent(name, operation, n, x, axis, i == last)
@@ -213,6 +213,7 @@ def fftn(
     """fft() along several axes, all of them by default.
 
     s: the number of data points of each axis, -1 for as many as it has; without axes, those of the last ones.
+    axes: none at all, (), give the array itself.
     Raises ValueError for a number below 1, numbers that do not fit the axes or an unknown norm, AxisError for an axis
     that there is not. Source: Array API 2024.12, NumPy.
     """

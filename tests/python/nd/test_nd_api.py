@@ -144,6 +144,17 @@ def test_limits_as_numpys():
             assert getattr(ours, attribute) == getattr(theirs, attribute), (name, attribute)
     for name in ("int8", "uint8", "int64", "uint64"):
         assert (nd.iinfo(name).min, nd.iinfo(name).max) == (np.iinfo(name).min, np.iinfo(name).max)
+    for kind in (
+        np.float32,
+        np.dtype("float32"),
+        "f4",
+        nd.float32,
+        np.zeros(1, "f4"),
+        nd.zeros(1, "f4"),
+        np.float32(1),
+    ):
+        assert nd.finfo(kind).bits == 32 and nd.finfo(kind).dtype == "float32"
+    assert nd.iinfo(np.int8).max == nd.iinfo(np.int8(3)).max == 127 and nd.finfo(float).bits == 64
     assert nd.common_type(nd.ones(1, "i4"), nd.ones(1, "f4")) == "float64"
 
 
