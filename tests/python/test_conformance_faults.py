@@ -209,6 +209,14 @@ def test_fault_of_a_producer_is_found(fault, check):
     assert_found(check_producer(name, only=[check], isolate=False, **kind(fault)), check)
 
 
+def test_what_cpythons_own_bytes_do_is_no_more_than_a_should():
+    report = check_producer(
+        "conformance_fake_producer:make_buffer_leaves_obj", only=["buffer.refused-view"], isolate=False
+    )
+    assert [result.severity for result in report.having("failed")] == ["should"], report.text()
+    assert report.exit_code == 0
+
+
 @names(EXCHANGE_FAULTS)
 def test_fault_of_an_exchange_table_is_found(fault, check):
     assert_found(check_producer(f"conformance_fake_exchange:make_{fault}", only=[check], isolate=False), check)
