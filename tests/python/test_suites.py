@@ -1,0 +1,57 @@
+"""The runner of other people's suites: what it makes of the outcomes that a run has left."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[1] / "suites" / "run.py"
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="tests/suites/run.py reads TOML by Python 3.11's module"
+)
+
+
+@pytest.fixture
+def suites(monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import run
+
+    return run
+
+
+def report(suites, monkeypatch, capsys, tmp_path, rows, name="array-api"):
+    log = tmp_path / "log.jsonl"
+    log.write_text(
+        "".join(json.dumps(dict(zip(("test", "outcome", "cause"), row, strict=True))) + "\n" for row in rows)
+    )
+    monkeypatch.setattr(sys, "argv", ["run.py", name, str(tmp_path), "--log", str(log)])
+    return suites.main(), capsys.readouterr().out
+
+
+PASSED = ("a::test", "passed", "")
+KNOWN = ("array_api_tests/test_special_cases.py::test_binary[floor_divide(x)]", "failed", "AssertionError: out=nan")
+
+
+def test_failures_with_a_reason_are_no_failure_of_the_run(suites, monkeypatch, capsys, tmp_path):
+    status, text = report(suites, monkeypatch, capsys, tmp_path, [PASSED, KNOWN])
+    assert status == 0 and "1 of 2 passed (50.0 %), 1 failed" in text and "1 expected: floor_divide" in text
+
+
+def test_a_failure_that_no_row_names_fails_the_run_and_is_shown_by_its_cause(suites, monkeypatch, capsys, tmp_path):
+    rows = [PASSED, KNOWN, ("b::test_1", "failed", "ValueError: 12"), ("b::test_2", "failed", "ValueError: 34")]
+    status, text = report(suites, monkeypatch, capsys, tmp_path, rows)
+    assert status == 1 and "2 unexpected: ValueError: N" in text and "b::test_1" in text
+
+
+def test_what_looks_inside_and_what_is_skipped_is_not_counted(suites, monkeypatch, capsys, tmp_path):
+    rows = [PASSED, ("c", "not collected", "LooksInside: cupy._core.x"), ("d::test", "skipped", "")]
+    status, text = report(suites, monkeypatch, capsys, tmp_path, rows, "cupy")
+    assert status == 0 and "1 of 1 passed (100.0 %), 0 failed, 1 skipped, 1 look inside" in text
+
+
+def test_a_test_that_fails_when_it_is_taken_down_has_failed_once(suites, monkeypatch, capsys, tmp_path):
+    rows = [PASSED, ("a::test", "failed", "AssertionError: leak")]
+    status, text = report(suites, monkeypatch, capsys, tmp_path, rows)
+    assert status == 1 and "0 of 1 passed" in text
