@@ -45,6 +45,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
             f"(..., {x.shape[-1]}, K)"
         )
     common_shape([x.shape[:-2], columns.shape[:-2]], "solve()")
+    if columns.ndim < x.ndim:  # NumPy 1 takes one dimension less for stacked vectors
+        columns = columns.reshape((1,) * (x.ndim - columns.ndim) + columns.shape)
     found: ndarray = call("solve", x, columns)
     return found[..., 0] if y.ndim == 1 else found
 

@@ -64,6 +64,8 @@ UNIQUE = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", UNIQUE)
 def test_every_dtype_and_shape_as_numpy(name, dtype, shape):
+    if name == "matrix_rank" and shape[-1] == 0:
+        pytest.skip("NumPy 2.2 has no rank of nothing: see test_ranks_of_nothing")
     x = UNIQUE[name](shape, dtype)
     before = x.copy()
     with np.errstate(all="ignore"):  # float16 has no room for large determinants
@@ -291,6 +293,13 @@ def test_ranks_by_the_eps_of_the_dtype():
     assert nd.linalg.pinv(nd.asarray(x.astype("float32"))).tolist() == [[1, 0], [0, 0]]
     assert nd.linalg.matrix_rank(nd.asarray([60000.0, 1.0], "float16") * nd.eye(2, dtype="float16")).item() == 2
     assert nd.linalg.matrix_rank(nd.asarray([0, 0])).item() == 0 and nd.linalg.matrix_rank(nd.asarray(2)).item() == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3, 0), (0, 2, 2)], ids=str)
+def test_ranks_of_nothing(shape):
+    for hermitian in {False, shape[-1] == shape[-2]}:
+        got = nd.linalg.matrix_rank(nd.zeros(shape), hermitian=hermitian)
+        assert got.dtype == "int64" and got.tolist() == np.zeros(shape[:-2]).tolist()
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4)], ids=str)
