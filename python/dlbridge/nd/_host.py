@@ -6,6 +6,7 @@ The libraries are imported on the first call that needs them.
 from __future__ import annotations
 
 from importlib import import_module
+from sys import modules
 
 from dlbridge.nd import _native
 from dlbridge.nd._dtypes import BY_NAME, float_for, kind_of
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 
+_COMPUTED = frozenset({"float32", "float64", "complex64", "complex128"})
 _HALVES = frozenset({"float16", "bfloat16"})  # computed in float32: the libraries have no loops for them
 
 
 def numpys(module: str, operation: str) -> Any:
     """A module of NumPy's. ImportError with the operation where there is no NumPy."""
     try:
-        return import_module(module)
+        return modules.get(module) or import_module(module)
     except ImportError as error:
         raise ImportError(
             f"{operation}(): NumPy cannot be imported ({error}), and its library computes this on the host. Install "
@@ -46,6 +48,9 @@ def on_host(operation: str, *arrays: ndarray) -> None:
 
 def inexact(*arrays: ndarray) -> DType:
     """The dtype that results have for arrays: the one they promote to, integers and bool as float64."""
+    first = arrays[0].dtype
+    if first.name in _COMPUTED and all(x.dtype == first for x in arrays[1:]):
+        return first  # most calls: the general way takes a microsecond for each array
     return _native.result_type(*[float_for(x.dtype) for x in arrays])
 
 
@@ -66,9 +71,13 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
     wide = computed_in(dtype)
     with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
         found = function(*[numpy.asarray(x.astype(wide, copy=False)) for x in arrays], **keywords)
+    narrow = dtype if rounded and wide is not dtype else None
+    device = arrays[0].device
+    if isinstance(found, tuple):
+        return tuple(_adopted(value, narrow, device) for value in found)
+    return _adopted(found, narrow, device)
 
-    def adopted(value: Any) -> ndarray:
-        result = _native.asarray(value, None, None, device=arrays[0].device)
-        return result.astype(dtype, copy=False) if rounded and kind_of(result.dtype) == "f" == dtype.kind else result
 
-    return tuple(map(adopted, found)) if isinstance(found, tuple) else adopted(found)
+def _adopted(value: Any, narrow: DType | None, device: Any) -> ndarray:
+    result = _native.asarray(value, None, None, device=device)
+    return result if narrow is None or kind_of(result.dtype) != "f" else result.astype(narrow)

@@ -7,6 +7,7 @@ library that has the transforms there.
 
 from __future__ import annotations
 
+from functools import cache
 from operator import index
 
 from dlbridge.nd import _native
@@ -53,16 +54,20 @@ _TO_REAL = frozenset({"irfft", "irfftn", "hfft"})  # the last axis holds n // 2 
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _library(name: str, repeated: bool) -> Any:
-    """The transform of that name: SciPy's is the faster one, but knows no axis that is transformed twice."""
-    if not repeated:
-        try:
-            import scipy.fft
+@cache  # an import that fails is tried in full each time
+def _scipys() -> Any:
+    try:
+        import scipy.fft
 
-            return getattr(scipy.fft, name)
-        except ImportError:
-            pass
-    return getattr(numpys("numpy.fft", name), name)
+        return scipy.fft
+    except ImportError:
+        return None
+
+
+def _library(name: str, operation: str, repeated: bool) -> Any:
+    """The transform of that name: SciPy's is the faster one, but knows no axis that is transformed twice."""
+    numpys_own = numpys("numpy.fft", operation)
+    return getattr(numpys_own if repeated or _scipys() is None else _scipys(), name)
 
 
 def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarray:
@@ -96,7 +101,7 @@ def _complex(x: ndarray) -> DType:
 
 
 def _transform(name: str, operation: str, x: ndarray, out: ndarray | None, repeated: bool, **where: Any) -> ndarray:
-    result = by_library(_library(name, repeated), [x], **where)
+    result = by_library(_library(name, operation, repeated), [x], **where)
     wanted = real_dtype(inexact(x)) if name in _TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
 
