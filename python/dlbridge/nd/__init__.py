@@ -69,6 +69,7 @@ _FUNCTIONS: dict[str, str] = {
     "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_nan_quantiles": "nanmedian nanpercentile nanquantile",
     "_flat": "flatiter",
+    "_polynomials": "poly poly1d polyadd polyfit polymul polysub polyval roots",
     "_printing": "array2string array_repr array_str base_repr binary_repr",
     "_products": "dot inner kron matmul outer tensordot vdot vecdot",
     "_quantiles": "median percentile quantile",

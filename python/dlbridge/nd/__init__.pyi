@@ -206,6 +206,14 @@ from dlbridge.nd._native import HostArray as HostArray
 from dlbridge.nd._native import empty as empty
 from dlbridge.nd._native import ndarray as ndarray
 from dlbridge.nd._native import ufunc as ufunc
+from dlbridge.nd._polynomials import poly as poly
+from dlbridge.nd._polynomials import poly1d as poly1d
+from dlbridge.nd._polynomials import polyadd as polyadd
+from dlbridge.nd._polynomials import polyfit as polyfit
+from dlbridge.nd._polynomials import polymul as polymul
+from dlbridge.nd._polynomials import polysub as polysub
+from dlbridge.nd._polynomials import polyval as polyval
+from dlbridge.nd._polynomials import roots as roots
 from dlbridge.nd._printing import array2string as array2string
 from dlbridge.nd._printing import array_repr as array_repr
 from dlbridge.nd._printing import array_str as array_str

@@ -422,6 +422,14 @@ FUNCTIONS = {
         "a, 1, axis=0",
     ],
     "nanpercentile": ["n, 30, method='nearest'", "n, [0, 100], axis=1", "t, 12.5"],
+    # Polynomials
+    "polyadd": ["v, w", "k, [1, 2]", "[1], c[0]"],
+    "polysub": ["v, w", "[5, 6], p", "b, b"],
+    "polymul": ["v, w", "[0, 0, 1, 2], p", "c[0], v"],
+    "polyval": ["w, v", "p, 3", "c[0], a", "[], v"],
+    "roots": ["w", "[1.0, -6, 11, -6, 0, 0]", "[0, 2, -8]", "[3.0]", "[0.0, 0]"],
+    "poly": ["w", "[1j, -1j, 2]", "d", "[]"],
+    "polyfit": ["v, s[:7], 2", "v, s[:7], 1, w=s[2:9] ** 2", "a[0], a.T, 1", "v, s[:7], 3, rcond=1e-3"],
     # Vectors
     "cross": ["d, d[::-1]", "d, d[0]", "d.T, d, axisa=0, axisc=0", "d, d.T, axis=0"],
     "matvec": ["a, w", "t, w"],
@@ -498,6 +506,8 @@ EXPRESSIONS = [
     "xp.base_repr(77, 5, 2)",
     "xp.binary_repr(-3, 6)",
     "[xp.broadcast(a, b).shape, xp.broadcast(a, b).ndim, xp.broadcast(a, t[:, :1], 2.0).size]",
+    "[xp.polyfit(v, s[:7], 2, cov=True)[1], xp.polyfit(v, s[:7], 1, cov='unscaled')[1]]",
+    "list(xp.polyfit(v, s[:7], 2, full=True))[:2]",
     "xp.mask_indices(3, xp.triu, 1)",
     "xp.diag_indices_from(d)",
     "xp.tril_indices_from(a, 1)",
