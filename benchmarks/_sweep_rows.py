@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
-from oracle import elementwise, ordering, product, reduction, shaping
+from oracle import composed, elementwise, ordering, product, reduction, shaping
 from oracle.arrays import INTS, Input
 from oracle.cases import Case, names_of
 from oracle.tables import SHAPES, Letter, Row, Table, case_of
 
-MODULES = (elementwise, reduction, ordering, product, shaping)
+MODULES = (elementwise, reduction, ordering, product, shaping, composed)
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "complex64")
 LAYOUTS = ("contiguous", "strided", "transposed", "broadcast", "gapped")
 SIZES = (16, 1000, 10**6, 64 * 10**6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oracle import elementwise, ordering, product, reduction, shaping
+from oracle import composed, elementwise, ordering, product, reduction, shaping
 from oracle.arrays import COMPLEX
 from oracle.cases import Case, Known
 
@@ -22,6 +22,7 @@ FAMILIES = (
     "products",
     "manipulation",
     "creation",
+    "composed",
     "random",
 )
 
@@ -46,7 +47,7 @@ KNOWN = (
 
 
 def all_cases() -> Iterator[Case]:
-    for module in (elementwise, reduction, ordering, product, shaping):
+    for module in (elementwise, reduction, ordering, product, shaping, composed):
         yield from module.cases()
 
 

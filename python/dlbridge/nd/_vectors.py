@@ -30,7 +30,7 @@ def cross(
 ) -> ndarray:
     """The cross product of vectors of three elements, which lie along axes `axisa` and `axisb`; of the result along
     `axisc`. axis: all three. ValueError for other extents. Source: NumPy 2."""
-    from dlbridge.nd.linalg import cross as along_last
+    from dlbridge.nd._products import cross as along_last
 
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     x, y = as_arrays(a, b)
