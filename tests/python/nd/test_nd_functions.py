@@ -2,6 +2,7 @@
 
 import re
 
+import composed_cases
 import numpy as np
 import pytest
 from dlbridge import nd
@@ -9,7 +10,9 @@ from function_cases import EXPRESSIONS, FUNCTIONS
 from method_cases import METHODS, STATEMENTS
 from nd_support import both, check, inputs, on_device
 
-CALLS = [f"xp.{name}({arguments})" for name, rows in FUNCTIONS.items() for arguments in rows]
+ROWS = (FUNCTIONS | composed_cases.FUNCTIONS).items()
+CALLS = [f"xp.{name}({arguments})" for name, rows in ROWS for arguments in rows]
+EXPRESSIONS = EXPRESSIONS + composed_cases.EXPRESSIONS
 
 
 @pytest.mark.parametrize("expression", CALLS + EXPRESSIONS)
