@@ -22,6 +22,7 @@ COMPOSED = Table(
             xp.matvec(t, t[0])
             xp.vecmat(t[:, 0], t)
             xp.block([[t, t], [t, t]])
+            xp.unique(t, True, True, True, axis=0)
             xp.insert(x, 3, 7)
             xp.insert(t, [1, 3], 2, axis=1)
             xp.trim_zeros(x)
@@ -54,7 +55,8 @@ COMPOSED = Table(
             """
             xp.nanmedian(h)
             xp.nanquantile(h, 0.3)
-            xp.nanpercentile(h, [10, 60])
+            xp.nanpercentile(h, 60)
+            xp.nanquantile(h, 0.4, method="hazen")
             """,
             dtypes=("float32", "float64"),
             ulps=8,

@@ -154,7 +154,8 @@ def einsum(
     """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
     transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
     optimize has no effect. einsum(a, [0, 1], b, [1, 2], [0, 2]) names the axes by numbers. ValueError for subscripts
-    that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it. Source: NumPy.
+    that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
+    of one array keeps its own. Source: NumPy.
     """
     given: Any = operands
     if not isinstance(subscripts, str):
@@ -167,6 +168,8 @@ def einsum(
     for a, term in zip(arrays, terms, strict=True):
         _note_extents(extents, a, term)
     dtype = _native.result_type(*[a.dtype for a in arrays]) if dtype is None else resolve(dtype)
+    if len(arrays) == 1 and out is None and set(terms[0]) == set(output):
+        dtype = arrays[0].dtype  # a view, as NumPy's, which has the dtype that it has
     for a in arrays:
         if not can_cast(a.dtype, dtype, casting):
             raise TypeError(f"einsum(): cannot cast {a.dtype} to {dtype} (casting={casting!r}). Give casting='unsafe'")

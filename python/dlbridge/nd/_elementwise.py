@@ -6,7 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, as_operands, into
-from dlbridge.nd._dtypes import BY_NAME, iinfo, is_inexact, kind_of, loop_float
+from dlbridge.nd._dtypes import BY_NAME, can_cast, iinfo, is_inexact, kind_of, loop_float, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,10 +173,15 @@ def fabs(x: ArrayLike, /) -> ndarray:
     return _native.absolute(_as_reals(x, "fabs"))
 
 
-def float_power(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
-    """Powers computed in float64 or complex128."""
+def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = None) -> ndarray:
+    """Powers computed in float64 or complex128; dtype: which of the two."""
     operands = as_operands(x1, x2)
     wide = BY_NAME["complex128" if any(kind_of(a.dtype) == "c" for a in operands) else "float64"]
+    if dtype is not None:
+        asked = resolve(dtype)
+        if asked.name not in ("float64", "complex128") or not can_cast(wide, asked, "same_kind"):
+            raise TypeError(f"float_power(): dtype is {asked}, and the powers are {wide}. Give that, or complex128")
+        wide = asked
     return _native.power(*[a.astype(wide, copy=False) for a in operands])
 
 

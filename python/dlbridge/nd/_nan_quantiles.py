@@ -10,12 +10,15 @@ from dlbridge.nd._quantiles import (
     between,
     checked_fractions,
     dtype_between,
+    gives_elements,
     median,
     order_statistics,
+    place_of,
     sorted_along,
     stacked,
     with_kept_dims,
 )
+from dlbridge.nd._sets import unique_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +36,16 @@ def _element(ordered: ndarray, position: ndarray) -> ndarray:
 
 
 def _fraction_of(ordered: ndarray, counts: ndarray, fraction: float, method: str) -> ndarray:
-    virtual = _native.multiply(counts - 1, float(fraction))
-    low, high = _native.floor(virtual), _native.ceil(virtual)
-    if method == "nearest":
-        return _element(ordered, _native.rint(virtual))
-    if method in ("lower", "higher"):
-        return _element(ordered, low if method == "lower" else high)
-    weight = virtual - low
-    if method == "midpoint":
-        weight = _native.where(_native.equal(weight, 0), weight, 0.5)
-    return between(_element(ordered, low), _element(ordered, high), weight)
+    """The fraction of each slice: where it lies is asked for each count that there is, and looked up."""
+    device, known = ordered.device, unique_values(counts)
+    places = [place_of(n, fraction, method) if n else (0, 0.0) for n in known.tolist()]
+    which = _native.searchsorted_flat(known, counts.ravel(), False).reshape(counts.shape)
+    low = _native.take(_native.array([low for low, _ in places], "int64", device=device), which, None)
+    weight = _native.take(_native.array([weight for _, weight in places], "float64", device=device), which, None)
+    high = _native.minimum(low + 1, _native.maximum(counts - 1, 0))
+    below, above = _element(ordered, low), _element(ordered, high)
+    middle = between(below, above, weight)
+    return _native.where(_native.equal(weight, 0), below, _native.where(_native.equal(weight, 1), above, middle))
 
 
 def _nan_order_statistics(
@@ -54,7 +57,7 @@ def _nan_order_statistics(
     fractions, shape = checked_fractions(a, q, whole, method, operation)
     ordered, axes = sorted_along(a, axis, operation)
     counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
-    dtype = dtype_between(a, q) if method in ("linear", "midpoint") else a.dtype
+    dtype = a.dtype if gives_elements(method) else dtype_between(a, q)
     if ordered.shape[-1] == 0:
         ordered = _native.broadcast_to(_native.array(float("nan"), a.dtype, device=a.device), (*ordered.shape[:-1], 1))
     ordered = ordered.astype(dtype, copy=False)
@@ -77,7 +80,7 @@ def nanquantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> ndarray:
-    """quantile() of what is not NaN; NaN where there is nothing else."""
+    """quantile() of what is not NaN; NaN where there is nothing else. The host waits for how many those are."""
     return _nan_order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "nanquantile")
 
 
@@ -107,4 +110,11 @@ def nanmedian(
     a = as_array(a)
     if not is_inexact(a):
         return median(a, axis, out, overwrite_input, keepdims)
-    return _nan_order_statistics(a, 0.5, 1, axis, out, "midpoint", keepdims, "nanmedian")
+    ordered, axes = sorted_along(a, axis, "nanmedian")
+    if ordered.shape[-1] == 0:
+        return median(a, axis, out, overwrite_input, keepdims)
+    counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
+    low, high = _element(ordered, (counts - 1) // 2), _element(ordered, counts // 2)
+    result = between(low, high, 0.5)
+    result = _native.where(_native.equal(low, high), low, result)  # two infinities have no middle between them
+    return into(out, with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "nanmedian")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into, normalize_axes
 from dlbridge.nd._dtypes import float_for, is_inexact, kind_of
@@ -36,23 +38,55 @@ def with_kept_dims(result: ndarray, shape: tuple[int, ...], axes: tuple[int, ...
     return result.reshape(result.shape[:leading] + kept)
 
 
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+# Where the fraction q of n elements lies: at n q + alpha + q (1 - alpha - beta) - 1, after Hyndman and Fan (1996).
+_THIRD, _THREE_EIGHTHS = 1 / 3, 3 / 8
+_PLOTTING: dict[str, tuple[float, float]] = {
+    "linear": (1, 1),
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (_THIRD, _THIRD),
+    "normal_unbiased": (_THREE_EIGHTHS, _THREE_EIGHTHS),
+}
+# Those that give an element as it is; the others give a value between two.
+_EXACT = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+METHODS = (*_PLOTTING, *_EXACT, "midpoint", "averaged_inverted_cdf")
+
+
+def gives_elements(method: str) -> bool:
+    return method in _EXACT
+
+
+def place_of(n: int, q: float, method: str) -> tuple[int, float]:
+    """The element that the fraction q of n lies at or behind, and how far behind it, from 0 to 1."""
+    virtual = q * (n - 1)
+    if method in _PLOTTING and method != "linear":
+        alpha, beta = _PLOTTING[method]
+        virtual = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method in ("inverted_cdf", "averaged_inverted_cdf"):
+        virtual = n * q - 1
+    elif method == "closest_observation":
+        virtual = n * q - 1.5
+    low = math.floor(virtual)
+    weight = virtual - low
+    if method in ("lower", "higher", "inverted_cdf"):
+        weight = 0.0 if method == "lower" or weight == 0 else 1.0
+    elif method == "nearest":
+        low, weight = round(virtual), 0.0
+    elif method == "closest_observation":
+        weight = 0.0 if weight == 0 and low % 2 == 1 else 1.0
+    elif method in ("midpoint", "averaged_inverted_cdf"):
+        weight = 0.5 if (weight == 0) == (method == "averaged_inverted_cdf") else 0.0 if method == "midpoint" else 1.0
+    if low < 0:
+        return 0, 0.0
+    return (n - 1, 0.0) if low >= n - 1 else (low, weight)
 
 
 def _interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
-    import math
-
-    n = ordered.shape[-1]
-    virtual = fraction * (n - 1)
-    low = math.floor(virtual)
-    weight = virtual - low
-    if method == "lower" or (method in ("linear", "midpoint") and weight == 0):
-        return ordered[..., low]
-    if method == "higher":
-        return ordered[..., math.ceil(virtual)]
-    if method == "nearest":
-        return ordered[..., round(virtual)]
-    return between(ordered[..., low], ordered[..., low + 1], 0.5 if method == "midpoint" else weight)
+    low, weight = place_of(ordered.shape[-1], fraction, method)
+    if weight in (0, 1):
+        return ordered[..., low + int(weight)]
+    return between(ordered[..., low], ordered[..., low + 1], weight)
 
 
 def between(a: ndarray, b: ndarray, weight: Any) -> ndarray:
@@ -85,8 +119,9 @@ def quantile(
 ) -> ndarray:
     """The values below which the fractions `q` (0 to 1) of the elements over axes lie; NaN where there is a NaN.
 
-    q: a number, or a sequence or array, which puts its axes in front. method: "linear", "lower", "higher", "nearest",
-    "midpoint".
+    q: a number, or a sequence or array, which puts its axes in front. method: one of NumPy's: "linear", "lower",
+    "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+    "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased".
     overwrite_input has no effect. ValueError for q out of range or no element. Source: NumPy.
     """
     return order_statistics(as_array(a), q, 1, axis, out, method, keepdims, "quantile")
@@ -106,8 +141,8 @@ def checked_fractions(
     a: ndarray, q: Any, whole: int, method: str, operation: str
 ) -> tuple[list[float], tuple[int, ...]]:
     """The numbers in `q`, parts of `whole`, and their shape."""
-    if method not in _METHODS:
-        raise ValueError(f"{operation}(): method {method!r} is unknown; give one of {', '.join(_METHODS)}")
+    if method not in METHODS:
+        raise ValueError(f"{operation}(): method {method!r} is unknown; give one of {', '.join(METHODS)}")
     if kind_of(a.dtype) == "c":
         raise TypeError(f"{operation}(): {a.dtype} has no order, which a quantile needs. Give real numbers")
     fractions, shape = _flat(q.tolist() if hasattr(q, "tolist") else q)
@@ -137,7 +172,7 @@ def order_statistics(
     if ordered.shape[-1] == 0:
         raise ValueError(f"{operation}(): there is no element along axis {axis}; an order statistic needs one")
     names_ends = whole == 1 and bool(fractions) and all(isinstance(fraction, int) for fraction in fractions)
-    if method == "midpoint" or (method == "linear" and not names_ends):  # 0 and 1 as integers name elements
+    if not gives_elements(method) and not (method == "linear" and names_ends):  # 0 and 1 as integers name elements
         ordered = ordered.astype(dtype_between(a, q), copy=False)
     result = stacked([_interpolate(ordered, fraction / whole, method) for fraction in fractions], shape, ordered)
     result = _nan_where_last(ordered, result)

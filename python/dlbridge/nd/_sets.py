@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays
+from dlbridge.nd._arguments import as_array, as_arrays, count_up, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, is_inexact
 from dlbridge.nd._joining import concatenate
+from dlbridge.nd._manipulation import moveaxis
+from dlbridge.nd._searching import lexsort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,20 +77,50 @@ def _values(x: ndarray, equal_nan: bool) -> ndarray:
     return ordered[_differs_from_before(ordered, equal_nan)]
 
 
+def _unique_parts(a: ndarray, axis: int, wanted: tuple[bool, bool, bool]) -> Any:
+    """unique() of what lies along an axis: of rows, sorted by their columns."""
+    moved = moveaxis(a, normalize_axis(axis, a.ndim, "unique"), 0)
+    n = moved.shape[0]
+    rows = moved.reshape(n, prod(moved.shape[1:]))
+    if rows.shape[1] == 0 or n == 0:
+        order = count_up(n, a.device)
+        starts = _native.less(order, min(n, 1))
+    else:
+        order = lexsort(tuple(rows[:, k] for k in range(rows.shape[1] - 1, -1, -1)))
+        ordered = _native.take(rows, order, 0)
+        starts = _native.empty((n,), "bool", device=a.device)
+        starts.fill(True)
+        starts[1:] = _native.not_equal(ordered[1:], ordered[:-1]).any(axis=1)
+    begin = _native.nonzero(starts)[0]
+    first = _native.take(order, begin, 0)
+    inverse = _native.empty((n,), _INT64, device=a.device)
+    if n:
+        inverse[order] = starts.cumsum(dtype=_INT64) - 1
+    ends = concatenate([begin[1:], _native.array([n], _INT64, device=a.device)])[: begin.size]
+    values = moveaxis(_native.take(moved, first, 0), 0, axis)
+    parts = zip(wanted, (first, inverse, ends - begin), strict=True)
+    chosen = tuple(part for want, part in parts if want)
+    return (values, *chosen) if chosen else values
+
+
 def unique(
     ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
+    axis: int | None = None,
     *,
     equal_nan: bool = True,
 ) -> Any:
     """The unique elements of the flattened array, sorted; the host waits for their number.
 
     Also, if asked for, their first positions, the positions in the result that rebuild `ar`, and how often each
-    occurs, as a tuple. equal_nan: whether NaNs are one element. Source: NumPy.
+    occurs, as a tuple. axis: the unique parts along it instead, in the order of their elements. equal_nan: whether NaNs
+    are one element; in parts they never are. Source: NumPy.
     """
     a = as_array(ar)
+    if axis is not None:
+        return _unique_parts(a, axis, (return_index, return_inverse, return_counts))
     if not (return_index or return_inverse or return_counts):
         return _values(a, equal_nan)
     values, first, inverse, counts = _grouped(a, equal_nan)

@@ -139,7 +139,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     v = v.conj()
     if v.size <= a.size:
         return _sliding_products(a, v, mode, "correlate")
-    return _sliding_products(v, a, mode, "correlate")[::-1]
+    return _sliding_products(v, a, mode, "correlate")[::-1].copy()
 
 
 # --- phases ---------------------------------------------------------------------------------------------------------

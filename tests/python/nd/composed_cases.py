@@ -42,7 +42,7 @@ FUNCTIONS = {
         "(v, k[:7]), (s, [0, 2, 9])",
     ],
     # Without NaN
-    "nanmedian": ["n", "n, axis=0", "n, 1, keepdims=True", "i", "a, axis=0", "h, axis=(0, 2)"],
+    "nanmedian": ["n", "n, axis=0", "n, 1, keepdims=True", "i", "a, axis=0", "h, axis=(0, 2)", "c, axis=1", "f[:7]"],
     "nanquantile": [
         "n, 0.3",
         "n, [0.2, 0.7], axis=0, keepdims=True",
@@ -52,6 +52,10 @@ FUNCTIONS = {
         "n, 0.6, method='midpoint'",
         "k, 0.25",
         "a, 1, axis=0",
+        "n, [0.1, 0.5], axis=0, method='hazen'",
+        "n, 0.3, axis=1, method='inverted_cdf'",
+        "n, 0.3, axis=0, method='averaged_inverted_cdf'",
+        "n, 0.7, method='closest_observation'",
     ],
     "nanpercentile": ["n, 30, method='nearest'", "n, [0, 100], axis=1", "t, 12.5"],
     # Polynomials
@@ -106,6 +110,7 @@ EXPRESSIONS = [
     "xp.apply_over_axes(xp.sum, t, [0, -1])",
     "xp.einsum('ij,kj->ik', i, i, dtype='float64')",
     "xp.einsum('ij->j', a, dtype='float32', casting='same_kind')",
+    "xp.einsum('ij->ji', a, dtype='complex64', casting='same_kind')",
     "xp.base_repr(77, 5, 2)",
     "xp.binary_repr(-3, 6)",
     "[xp.broadcast(a, b).shape, xp.broadcast(a, b).ndim, xp.broadcast(a, t[:, :1], 2.0).size]",
@@ -115,4 +120,12 @@ EXPRESSIONS = [
     "xp.diag_indices_from(d)",
     "xp.tril_indices_from(a, 1)",
     "xp.triu_indices_from(a, -1)",
+]
+EXPRESSIONS += [
+    f"xp.quantile({x}, [0.0, 0.1, 0.25, 0.5, 0.77, 1.0], axis=0, method='{method}')"
+    for x in ("a", "k")
+    for method in (
+        *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
+        *("hazen", "weibull", "median_unbiased", "normal_unbiased"),
+    )
 ]
