@@ -124,6 +124,12 @@ INTENDED: tuple[Intended, ...] = (
         ["v0 = xp.zeros(3, 'complex64', **on)", "v0.fill(10**30)", "v1 = xp.var(v0)"],
     ),
     Intended(
+        r"\b(std|var)\(",
+        r"np\.float\d+\(inf\) instead of np\.float\d+\(nan\)",
+        "the mean of large numbers is finite where NumPy's sum of them overflows and leaves it with inf - inf",
+        ["v0 = xp.zeros(5, 'complex64', **on)", "v0.fill(8.5e37)", "v0[0] = 8.5e37 + 5e19j", "v1 = xp.std(v0)"],
+    ),
+    Intended(
         r"out=",
         r"^raised ValueError: \w+\(\): out has shape .*where NumPy gave",
         "an output has the shape of the result",

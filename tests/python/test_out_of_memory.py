@@ -1,6 +1,8 @@
 """The N-th allocation fails, for all N: MemoryError or success, nothing lost, no crash."""
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,9 @@ def test_every_python_allocation_may_fail():
 @pytest.mark.no_sanitizer  # both replace operator new
 def test_every_cpp_allocation_may_fail(tmp_path):
     library = compile_shared(HERE / "fail_new.cpp", tmp_path, "libfail_new.so")
+    asked = subprocess.run(["nm", "-D", "--undefined-only", _core.__file__], capture_output=True, text=True, check=True)
+    if not re.search(r" U _Znwm\b", asked.stdout):
+        pytest.skip("operator new lies in the module: it is linked with libstdc++.a")
     preload = os.pathsep.join(filter(None, [library, os.environ.get("LD_PRELOAD", "")]))
     done = run_python(CHILD, "new", LD_PRELOAD=preload)
     assert int(done.stdout) > 10, done.stderr

@@ -39,11 +39,13 @@ def _zeros(n: int, like: ndarray) -> ndarray:
     return x
 
 
+def _beside(*given: Any) -> list[ndarray]:
+    """Polynomials and points as arrays: what is no array goes to the device of one that is."""
+    return as_arrays(*(p.coeffs if isinstance(p, poly1d) else p for p in given))
+
+
 def _aligned(a: Any, b: Any) -> tuple[ndarray, ndarray]:
-    x, y = _coefficients(a), _coefficients(b)
-    if not isinstance(a, (poly1d, ndarray)) or not isinstance(b, (poly1d, ndarray)):
-        x, y = as_arrays(x if isinstance(a, (poly1d, ndarray)) else a, y if isinstance(b, (poly1d, ndarray)) else b)
-        x, y = x.reshape(-1), y.reshape(-1)
+    x, y = map(_coefficients, _beside(a, b))
     n = max(x.size, y.size)
     return concatenate([_zeros(n - x.size, x), x]), concatenate([_zeros(n - y.size, y), y])
 
@@ -62,7 +64,8 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 def polymul(a1: Any, a2: Any) -> Any:
     """The product of two polynomials; a poly1d where one of them is. Source: NumPy."""
-    return _like(convolve(_leading(_coefficients(a1)), _leading(_coefficients(a2))), a1, a2)
+    x, y = (_leading(_coefficients(p)) for p in _beside(a1, a2))
+    return _like(convolve(x, y), a1, a2)
 
 
 def _leading(x: ndarray) -> ndarray:
@@ -73,13 +76,14 @@ def _leading(x: ndarray) -> ndarray:
 
 def polyval(p: Any, x: Any) -> Any:
     """The values of a polynomial at points, by Horner's rule; with a poly1d as `x` the composed one. Source: NumPy."""
-    coefficients = _coefficients(p)
     if isinstance(x, poly1d):
+        coefficients = _coefficients(_beside(p, x)[0])
         result: Any = poly1d(_zeros(1, coefficients))
         for k in range(coefficients.size):
             result = result * x + coefficients[k : k + 1]
         return result
-    points = as_array(x, coefficients)
+    given, points = _beside(p, x)
+    coefficients = _coefficients(given)
     dtype = _native.result_type(coefficients.dtype, points.dtype)
     points = points.astype(dtype, copy=False)
     value = _native.empty(points.shape, dtype, device=points.device)
@@ -240,18 +244,18 @@ class poly1d:
         return self
 
     def __add__(self, other: Any) -> Any:
-        return polyadd(self, _other(other))
+        return polyadd(self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return polysub(self, _other(other))
+        return polysub(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return polysub(_other(other), self)
+        return polysub(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return poly1d(self.coeffs * other) if is_scalar(other) else polymul(self, _other(other))
+        return poly1d(self.coeffs * other) if is_scalar(other) else polymul(self, other)
 
     __rmul__ = __mul__
 
@@ -279,7 +283,3 @@ class poly1d:
         from dlbridge.nd._host import numpys
 
         return numpys("numpy", "poly1d").poly1d(self.coeffs.get(), variable=self.variable)
-
-
-def _other(value: Any) -> Any:
-    return value if isinstance(value, (poly1d, ndarray)) else as_array(value)

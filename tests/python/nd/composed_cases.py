@@ -101,7 +101,7 @@ EXPRESSIONS = [
     "xp.trim_zeros(xp.r_[0, 0, p, 0], 'b')",
     "xp.trim_zeros(xp.r_[0, 0, p, 0], 'f')",
     "xp.trim_zeros(p * 0)",
-    "xp.block([[d, d[:, :1]], [d[:1], xp.ones((1, 1))]])",
+    "xp.block([[d, d[:, :1]], [d[:1], d[:1, :1] + 2]])",
     "xp.block([v, w])",
     "xp.block(a)",
     "xp.piecewise(a, [a < 0, a > 1], [-1.0, lambda x: x * 2, 7])",
@@ -129,3 +129,10 @@ EXPRESSIONS += [
         *("hazen", "weibull", "median_unbiased", "normal_unbiased"),
     )
 ]
+
+# Eigenvalues and least squares are the host's.
+ON_THE_HOST = {
+    *(f"xp.{name}({arguments})" for name in ("roots", "polyfit") for arguments in FUNCTIONS[name]),
+    *(expression for expression in EXPRESSIONS if "polyfit" in expression),
+    "xp.poly(d)",
+}

@@ -8,6 +8,8 @@ import pytest
 from dlbridge import nd
 from nd_support import check, put
 
+pytestmark = pytest.mark.usefixtures("arrays_on_the_host")
+
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 SEVERAL = ["fftn", "ifftn", "rfftn", "irfftn"]
 TWO = ["fft2", "ifft2", "rfft2", "irfft2"]

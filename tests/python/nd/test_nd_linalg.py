@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from dlbridge import nd
 
+pytestmark = pytest.mark.usefixtures("arrays_on_the_host")
+
 DTYPES = ["int32", "bool", "float16", "float32", "float64", "complex64", "complex128"]
 RTOL = {"float16": 4e-3, "float32": 2e-4, "complex64": 2e-4, "float64": 1e-10, "complex128": 1e-10}
 

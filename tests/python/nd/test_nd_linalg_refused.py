@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from dlbridge import nd
 
+pytestmark = pytest.mark.usefixtures("arrays_on_the_host")
+
 SQUARE = ["cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet"]
 ANY = ["qr", "svd", "svdvals", "pinv"]
 LINALG = np.linalg.LinAlgError
