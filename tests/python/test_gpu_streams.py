@@ -40,6 +40,7 @@ class Race:
         return _Both(self, stream)
 
     def reset(self):
+        self.torch.cuda.synchronize()  # what an earlier run left in its streams is no part of the next one
         self.tensor.zero_()
         self.out.fill_(-1)
         self.torch.cuda.synchronize()
