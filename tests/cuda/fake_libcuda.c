@@ -30,6 +30,7 @@ enum {
 };
 enum { MAX_DEVICES = 64, MAX_STREAMS = 1024, MAX_BLOCKS = 8192, MAX_DEPTH = 32 };
 enum { KIND_DEVICE, KIND_MANAGED, KIND_HOST };
+static const size_t device_bytes = (size_t)1 << 30;
 
 struct stream;
 struct context {
@@ -180,7 +181,7 @@ static void* take_block(size_t bytes, int device, int kind) {
   for (int i = 0; i < block_count && slot == NULL; ++i)
     if (blocks[i].start == NULL) slot = &blocks[i];
   if (slot == NULL && block_count < MAX_BLOCKS) slot = &blocks[block_count++];
-  if (slot == NULL || bytes == 0 || bytes > ((size_t)1 << 40)) return NULL;
+  if (slot == NULL || bytes == 0 || bytes > (kind == KIND_DEVICE ? device_bytes : (size_t)1 << 40)) return NULL;
   size_t rounded = (bytes + 511) & ~(size_t)511;
   char* start = aligned_alloc(512, rounded);
   if (start == NULL) return NULL;

@@ -11,7 +11,7 @@ EXPORT CUresult cuDeviceGetName(char* name, int length, int device) {
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, int device) {
-  *bytes = (size_t)1 << 30;
+  *bytes = device_bytes;
   return device >= 0 && device < device_count() ? OK : INVALID_DEVICE;
 }
 
@@ -60,7 +60,7 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   ENTER();
   *free_bytes = reported_free;
-  *total = (size_t)1 << 30;
+  *total = device_bytes;
   return leave(OK);
 }
 

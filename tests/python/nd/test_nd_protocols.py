@@ -214,6 +214,8 @@ def test_cuda_protocols():
     with pytest.raises(TypeError, match=r"get|asnumpy|cpu"):
         np.asarray(x)
     torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
     for theirs in (torch.as_tensor(x, device="cuda"), torch.from_dlpack(x), dlbridge.convert(x, "torch")):
         assert theirs.data_ptr() == x.data_ptr
         theirs += 1
