@@ -39,6 +39,7 @@ PUBLIC = {
     "pybind11/argument.h": ("Arg", "stream_arg"),
     "pybind11/function.h": ("def",),
     "pybind11/api.h": ("connect",),
+    "pybind11/result.h": ("like", "as", "Result", "keep"),
     "pybind11.h": ("As", "as", "other_module"),
 }
 

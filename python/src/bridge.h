@@ -32,6 +32,8 @@ PyObject* columns(PyObject* module, const Call& arguments);
 
 // --- convert.cpp ----------------------------------------------------------------------------------------------------
 PyObject* convert(PyObject* module, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept;
+// dlbridge.Tensor `tensor` as an array of the framework of `example`; itself where that is none.
+PyObject* convert_like(PyObject* tensor, PyObject* example) noexcept;
 PyObject* to_exchange(PyObject* module, PyObject* const* args, Py_ssize_t nargs) noexcept;
 PyObject* to_numpy(PyObject* module, PyObject* tensor) noexcept;
 

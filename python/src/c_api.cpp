@@ -144,6 +144,7 @@ void write_type_name(PyObject* object, char* out, std::size_t capacity) noexcept
 constexpr c_api::Table kTable{
     sizeof(c_api::Table), c_api::kMajor, c_api::kMinor,         0,     read,           adapt,      wrap,
     convert_to,           release,       parse_stream_argument, order, current_stream, raise_code, write_type_name,
+    convert_like,
 };
 
 }  // namespace

@@ -299,6 +299,20 @@ PyObject* convert(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* 
   }
 }
 
+PyObject* convert_like(PyObject* tensor, PyObject* example) noexcept {
+  return guarded([&]() -> PyObject* {
+    const Framework* framework = find_own_target(example);
+    // bytes and capsules are nothing that results come in; the buffers' own array is memoryview.
+    const bool is_none =
+        framework == nullptr || (framework == frameworks::find_framework("memoryview") && !PyMemoryView_Check(example));
+    if (is_none || framework == &kOwnTarget) return Py_NewRef(tensor);
+    PyObject* const shared = share(as_tensor(tensor), *framework);
+    if (shared != nullptr || PyErr_Occurred() != nullptr) [[likely]]
+      return shared;
+    return deliver(Ref::borrow(tensor), *framework, false);
+  });
+}
+
 PyObject* to_exchange(PyObject*, PyObject* const* args, Py_ssize_t nargs) noexcept {
   try {
     if (nargs != 2 || !PyType_Check(args[1])) {

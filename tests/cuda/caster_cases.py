@@ -4,7 +4,7 @@ interpreter of its own with fake_libcuda.c as libcuda.so.1. Usage: caster_cases.
 import importlib.util
 import sys
 
-from dlbridge import asdlpack
+from dlbridge import Tensor, asdlpack, nd
 from fake_cuda import (
     NEW,
     CaiArray,
@@ -98,6 +98,17 @@ def results_on_a_device_carry_their_stream():
     assert (made.device, made.data_ptr) == ("cuda:0", memory.address)
     assert ext.ints_on_gpu(made, stream=other)[0] == memory.address
     assert read_on(other, memory.address, 6) == [NEW] * 6
+
+
+def results_like_device_arrays_stay_on_the_device():
+    array, stream, memory = CaiArray(Memory()), new_stream(), Memory()
+    assert ext.same_device_array(array) is array
+    memory.fill(NEW, stream)
+    given = nd.asarray(CaiArray(Memory()))
+    made = ext.like_made_on(given, memory.address, stream)
+    assert (type(made), made.device) == (type(given), given.device)
+    assert read_on(stream, made.data_ptr, 6) == [NEW] * 6
+    assert type(ext.like_made_on(array, memory.address, stream)).__mro__[1] is Tensor
 
 
 if __name__ == "__main__":

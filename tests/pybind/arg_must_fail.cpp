@@ -92,8 +92,16 @@ REFUSED([[maybe_unused]] Arg<const Half, rank<2>> halves(Arg<const Half, rank<2>
   m.def("numpy", [](Read a) { return as<"numpy">(a.tensor()); });
   m.def("own", [](Read a) { return as<other_module("my_library")>(a.tensor()); });
   m.def("either", [](std::variant<std::monostate, Read, Write> a) { return a.index(); });
-  // expect: an Arg cannot be a result
-  REFUSED(m.def("same", [](Read a) { return a; });)
+  m.def("same", [](Read a) { return a; });
+  m.def("like", [](const Read& a) { return like(a, a.tensor()); });
+  m.def("named", [](Read a, std::string to) { return as(a.tensor(), std::move(to)); });
+  // expect: a tensor that is to be like an argument is given away
+  REFUSED(m.def("lvalue", [](Read a) {
+    Tensor t = a.tensor();
+    return like(a, t);
+  });)
+  // expect: no matching function for call to .like
+  REFUSED(m.def("like_tensor", [](Tensor a) { return like(a, Tensor()); });)
   // expect: a TensorView owns nothing
   REFUSED(m.def("view", [](const Read& a) { return a.view(); });)
   // expect: a const Tensor cannot be a result

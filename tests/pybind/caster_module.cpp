@@ -1,4 +1,5 @@
 // The extension module of tests/python/test_caster.py: one function for each thing that an argument or a result can be.
+#include <dlbridge/converters/std.h>
 #include <dlbridge/empty.h>
 #include <dlbridge/pybind11.h>
 #include <pybind11/stl.h>
@@ -251,11 +252,63 @@ void define_results(py::module_& m) {
       py::call_guard<py::gil_scoped_release>());
 }
 
+// Memory of an object that Python holds.
+struct Grid {
+  std::vector<float> values = {1, 2, 3};
+};
+
+void define_results_like_arguments(py::module_& m) {
+  using Any = Arg<const float, any_device>;
+  def(m, "like", [](Any a, std::int64_t rows) { return like(a, counted(rows, 2)); }, py::arg("a"), py::arg("rows") = 1);
+  m.def("plain_like", [](const Any& a) { return like(a, counted(1, 2)); }, py::arg("a"));
+  def(m, "like_unlocked", [](Any a) { return like(a, counted(1, 2)); }, py::call_guard<py::gil_scoped_release>());
+  def(m, "like_anything", [](Arg<const void> a) { return like(a, counted(1, 2)); });
+  def(m, "same", [](Any a) { return a; }, py::arg("a"));
+  def(m, "same_of_two", [](Any a, Any b, bool first) { return std::pair(like(first ? a : b), like(b)); });
+  def(m, "same_unlocked", [](Any a) { return like(a); }, py::call_guard<py::gil_scoped_release>());
+  def(m, "same_converted", [](Arg<const float, may_convert> a) { return a; }, py::arg("a"));
+  def(m, "same_list", [](std::vector<Vector> all) { return all; });
+  def(m, "moved_from", [](Any a) {
+    const Any moved = std::move(a);
+    return like(a, counted(1, 2));
+  });
+  def(m, "named", [](std::string to) { return as(counted(1, 2), std::move(to)); }, py::arg("to"));
+  def(m, "unnamed", []() -> Result { return counted(1, 2); });
+  py::class_<Grid>(m, "Grid")
+      .def(py::init())
+      .def_property_readonly("values", [](Grid& g) { return from(borrow(g.values, unowned)); })
+      .def(
+          "numpy", [](Grid& g) { return as<"numpy">(from(borrow(g.values, unowned))); },
+          py::return_value_policy::reference_internal)
+      .def(
+          "named", [](Grid& g, std::string to) { return as(from(borrow(g.values, unowned)), std::move(to)); },
+          py::return_value_policy::reference_internal)
+      .def("owned", [](const py::object& self) { return from(borrow(self.cast<Grid&>().values, keep(self))); });
+  def(m, "of_capsule", [] {
+    auto* values = new std::vector<float>{1, 2, 3};
+    const py::capsule owner(values, [](void* kept) {
+      delete static_cast<std::vector<float>*>(kept);
+      ++released;
+    });
+    return as<"numpy">(from(borrow(*values, keep(owner))));
+  });
+}
+
 void define_errors(py::module_& m) {
   def(m, "throw_error", [](int code) { throw Error(static_cast<ErrorCode>(code), "operation: reason"); });
   m.def("plain_throw_error", [](int code) { throw Error(static_cast<ErrorCode>(code), "operation: reason"); });
   def(m, "throw_bad_alloc", [] { throw std::bad_alloc(); });
   def(m, "throw_python", [] { throw py::key_error("missing"); });
+}
+
+// Foreign device memory, as a kernel of the module's has left it on a stream.
+Tensor made_on(std::uintptr_t address, stream_arg s) {
+  Tensor t = empty<std::int32_t>({2, 3});
+  t.owner.reset();
+  t.dl.data = reinterpret_cast<void*>(address);
+  t.dl.device = {kDLCUDA, 0};
+  t.ready = Ordering::on_stream(s.handle());
+  return t;
 }
 
 void define_streams(py::module_& m) {
@@ -292,18 +345,10 @@ void define_streams(py::module_& m) {
         return device_name(a.view(s).device());
       },
       py::arg("a"), py::arg("stream") = py::none());
-  // Foreign device memory, as a kernel of the module's has left it on a stream.
-  def(
-      m, "made_on",
-      [](std::uintptr_t address, stream_arg s) {
-        Tensor t = empty<std::int32_t>({2, 3});
-        t.owner.reset();
-        t.dl.data = reinterpret_cast<void*>(address);
-        t.dl.device = {kDLCUDA, 0};
-        t.ready = Ordering::on_stream(s.handle());
-        return t;
-      },
-      py::arg("address"), py::arg("stream"));
+  def(m, "made_on", &made_on, py::arg("address"), py::arg("stream"));
+  using Any = Arg<const std::int32_t, any_device>;
+  def(m, "same_device_array", [](Any a) { return a; });
+  def(m, "like_made_on", [](Any a, std::uintptr_t address, stream_arg s) { return like(a, made_on(address, s)); });
   def(m, "current_stream", [](int device) { return current_stream(device).handle(); });
 }
 
@@ -320,6 +365,7 @@ PYBIND11_MODULE(caster_module, m) {
   define_conversions(m);
   define_lifetimes(m);
   define_results(m);
+  define_results_like_arguments(m);
   define_errors(m);
   define_streams(m);
 }

@@ -19,7 +19,7 @@ inline constexpr char kCapsuleName[] = "dlbridge._core._c_api";
 
 // A table of another major version has another layout. A minor version appends functions; `size` says how many.
 inline constexpr std::uint32_t kMajor = 1;
-inline constexpr std::uint32_t kMinor = 0;
+inline constexpr std::uint32_t kMinor = 1;
 
 // What read() found. Validated: nothing of it needs another check.
 struct Record {
@@ -78,6 +78,10 @@ struct Table {
 
   // The name of an object's type as users write it, cut to `capacity` bytes: "torch.Tensor".
   void (*type_name)(_object* object, char* out, std::size_t capacity) noexcept;
+
+  // Since 1.1. `tensor` as an array of the framework that `example` belongs to, on the device where the tensor is; the
+  // tensor itself where that is none of convert()'s. New reference.
+  _object* (*convert_like)(_object* tensor, _object* example) noexcept;
 };
 
 }  // namespace dlbridge::c_api

@@ -1,4 +1,4 @@
-// Arrays as arguments and results of pybind11 functions: Arg, stream_arg, Tensor and as<"torch">.
+// Arrays as arguments and results of pybind11 functions: Arg, stream_arg, Tensor, like(a, tensor) and as<"torch">.
 //
 //   m.def("blur", [](dlbridge::Arg<float, dlbridge::shape<dyn, dyn, 3>, dlbridge::c_contig> a) { blur(a.view()); });
 //
@@ -18,6 +18,7 @@
 #include "dlbridge/pybind11/api.h"
 #include "dlbridge/pybind11/argument.h"
 #include "dlbridge/pybind11/function.h"
+#include "dlbridge/pybind11/result.h"
 
 namespace dlbridge {
 
@@ -109,16 +110,6 @@ constexpr auto descr_of() {
   return make_descr<Text>(std::make_index_sequence<Text.size>{});
 }
 
-// Takes the tensor, also where it throws. New reference to a dlbridge.Tensor.
-inline PyObject* to_python(Tensor&& tensor) {
-  const c_api::Table& table = api();
-  const Ordering ready = tensor.ready;
-  DLManagedTensorVersioned* managed = std::move(tensor).release();
-  PyObject* object = table.wrap(managed, static_cast<std::uint8_t>(ready.kind), ready.handle);
-  if (object == nullptr) throw ::pybind11::error_already_set();
-  return object;
-}
-
 }  // namespace detail
 }  // namespace dlbridge
 
@@ -132,7 +123,10 @@ struct type_caster<dlbridge::Arg<T, Constraints...>> {
   type_caster() noexcept : value_(nullptr) {}
   type_caster(type_caster&&) = default;
   type_caster& operator=(type_caster&&) = default;
-  ~type_caster() { value_.holder_.reset_with_gil(); }  // pybind11 destroys casters with the GIL held
+  ~type_caster() {  // pybind11 destroys casters with the GIL held
+    value_.holder_.reset_with_gil();
+    value_.given_.reset_with_gil();
+  }
 
   bool load(handle source, bool convert) {
     const dlbridge::detail::Place place = dlbridge::detail::current_place(convert);
@@ -148,12 +142,8 @@ struct type_caster<dlbridge::Arg<T, Constraints...>> {
     return Arg::fits(capsule.ptr(), convert, place);
   }
 
-  template <class U>
-  static handle cast(U&&, return_value_policy, handle) {
-    static_assert(!sizeof(U*),
-                  "an Arg cannot be a result. Return a tensor of the same memory, a.tensor(), or an array of a "
-                  "framework, as<\"numpy\">(a.tensor())");
-    return {};
+  static handle cast(const Arg& argument, return_value_policy, handle) {
+    return dlbridge::like(argument).to_python().release();
   }
 
   template <class U>
@@ -203,11 +193,12 @@ struct type_caster<dlbridge::Tensor> {
     value_ = static_cast<Any&>(any).tensor();
     return true;
   }
-  static handle cast(dlbridge::Tensor&& tensor, return_value_policy, handle) {
-    return dlbridge::detail::to_python(std::move(tensor));
+  static handle cast(dlbridge::Tensor&& tensor, return_value_policy policy, handle parent) {
+    dlbridge::detail::keep_parent(tensor, policy, parent);
+    return dlbridge::detail::to_python(std::move(tensor)).release();
   }
-  static handle cast(dlbridge::Tensor& tensor, return_value_policy, handle) {
-    return dlbridge::detail::to_python(tensor.share());
+  static handle cast(dlbridge::Tensor& tensor, return_value_policy policy, handle parent) {
+    return cast(tensor.share(), policy, parent);
   }
   template <class Never = void>
   static handle cast(const dlbridge::Tensor&, return_value_policy, handle) {
@@ -248,11 +239,19 @@ template <dlbridge::framework_name Framework>
 struct type_caster<dlbridge::As<Framework>> {
   static constexpr auto name = dlbridge::detail::descr_of<dlbridge::detail::kResultText<Framework>>();
 
-  static handle cast(dlbridge::As<Framework>&& result, return_value_policy, handle) {
-    const object tensor = reinterpret_steal<object>(dlbridge::detail::to_python(std::move(result.tensor)));
-    PyObject* array = dlbridge::detail::api().convert(tensor.ptr(), Framework.text);
-    if (array == nullptr) throw error_already_set();
-    return array;
+  static handle cast(dlbridge::As<Framework>&& result, return_value_policy policy, handle parent) {
+    dlbridge::detail::keep_parent(result.tensor, policy, parent);
+    return dlbridge::detail::to_framework(std::move(result.tensor), Framework.text).release();
+  }
+};
+
+template <>
+struct type_caster<dlbridge::Result> {
+  static constexpr auto name = const_name("typing.Annotated[typing.Any, \"array\"]");
+
+  static handle cast(dlbridge::Result&& result, return_value_policy policy, handle parent) {
+    result.keep_parent(policy, parent);
+    return std::move(result).to_python().release();
   }
 };
 

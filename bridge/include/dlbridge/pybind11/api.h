@@ -77,28 +77,49 @@ class Reference {
     }
     return *this;
   }
-  ~Reference() { reset(); }
+  ~Reference() {
+    if (object_ != nullptr) reset();
+  }
 
   void reset() noexcept {
-    if (object_ == nullptr) return;
-    if (holds_gil()) [[likely]]
-      detail::outlive_thread_exit([this] { Py_DECREF(object_); });
-    else api_table->release(object_);
-    object_ = nullptr;
+    Reference none;
+    reset(*this, none);
+  }
+  // Both at once, for one question after the GIL.
+  static void reset(Reference& a, Reference& b) noexcept {
+    PyObject* const first = std::exchange(a.object_, nullptr);
+    PyObject* const second = std::exchange(b.object_, nullptr);
+    if (first == nullptr && second == nullptr) return;
+    if (holds_gil()) [[likely]] {
+      detail::outlive_thread_exit([&] {
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+      });
+    } else {
+      if (first != nullptr) api_table->release(first);
+      if (second != nullptr) api_table->release(second);
+    }
   }
   // For whoever surely holds the GIL.
   void reset_with_gil() noexcept { Py_CLEAR(object_); }
   PyObject* get() const noexcept { return object_; }
 
-  // An owner with a reference of its own. Any thread, with the GIL or without.
-  Owner share() const {
+  // A reference of its own to any object, or to none. Any thread, with the GIL or without.
+  static Reference to(PyObject* object) {
+    if (object == nullptr) return {};
     const PyGILState_STATE state = detail::outlive_thread_exit(PyGILState_Ensure);
-    Py_XINCREF(object_);
+    Py_INCREF(object);
     PyGILState_Release(state);
-    return object_ == nullptr
-               ? Owner()
-               : Owner(object_, [](void* object) noexcept { api_table->release(static_cast<PyObject*>(object)); });
+    return Reference(object);
   }
+  // The same as an owner.
+  static Owner share(PyObject* object) {
+    if (object == nullptr) return {};
+    Reference kept = to(object);
+    return Owner(std::exchange(kept.object_, nullptr),
+                 [](void* kept) noexcept { api_table->release(static_cast<PyObject*>(kept)); });
+  }
+  Owner share() const { return share(object_); }
 
  private:
   PyObject* object_ = nullptr;

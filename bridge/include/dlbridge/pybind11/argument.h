@@ -150,12 +150,19 @@ class Arg {
                                    "begin with std::monostate; better define an overload for each. An array or struct "
                                    "of Args holds std::optional<Arg<...>>");
   }
-  Arg(Arg&& other) noexcept : holder_(std::move(other.holder_)), flags_(other.flags_) {
+  Arg(Arg&& other) noexcept
+      : holder_(std::move(other.holder_)),
+        flags_(other.flags_),
+        given_(std::move(other.given_)),
+        converted_(other.converted_) {
     std::construct_at(&kept_, other.kept_);
   }
+  ~Arg() { detail::Reference::reset(holder_, given_); }
   Arg& operator=(Arg&& other) noexcept {
     holder_ = std::move(other.holder_);
+    given_ = std::move(other.given_);
     flags_ = other.flags_;
+    converted_ = other.converted_;
     std::construct_at(&kept_, other.kept_);
     return *this;
   }
@@ -200,6 +207,7 @@ class Arg {
  private:
   template <class, class>
   friend struct ::pybind11::detail::type_caster;
+  friend class Result;
 
   explicit Arg(std::nullptr_t) noexcept {}  // the caster's; load() makes it one
 
@@ -225,10 +233,18 @@ class Arg {
   bool load(PyObject* object, bool convert, const detail::Place& place) {
     Reading local;
     const Outcome outcome = take(object, local);
-    if (outcome == Outcome::kTaken) [[likely]]
+    if (outcome == Outcome::kTaken) [[likely]] {
+      remember(object);
       return true;
+    }
     return recover(object, convert, place, outcome, space(local).record);
   }
+  // For results that are to be like it. A NumPy array is its own holder, and a capsule has nothing more to give.
+  void remember(PyObject* object) noexcept {
+    if (object != holder_.get() && !PyCapsule_CheckExact(object)) given_ = detail::Reference(Py_NewRef(object));
+  }
+  // What Python gave, or what was read of it. Borrowed.
+  PyObject* given() const noexcept { return given_.get() != nullptr ? given_.get() : holder_.get(); }
 
   // What load() would say of a capsule, which is left as it is.
   [[gnu::cold, gnu::noinline]] static bool fits(PyObject* capsule, bool convert, const detail::Place& place) {
@@ -310,7 +326,11 @@ class Arg {
     const detail::Reference converted(detail::api_table->adapt(source, &wanted));
     Reading local;
     const Outcome outcome = converted.get() == nullptr ? Outcome::kUnreadable : take(converted.get(), local);
-    if (outcome == Outcome::kTaken) return true;
+    if (outcome == Outcome::kTaken) {
+      remember(object);
+      converted_ = true;
+      return true;
+    }
     if (outcome == Outcome::kUnreadable) return refuse_unreadable(object, place, From::kConversion);
     const Tensor made = detail::tensor_of(space(local).record);
     holder_.reset_with_gil();
@@ -332,8 +352,11 @@ class Arg {
     }
   }
 
+  // Apart, or compilers move the two references by one vector, which has to wait for what was stored in halves.
   detail::Reference holder_;
   std::uint64_t flags_ = 0;
+  detail::Reference given_;  // what Python gave, where that is another object
+  bool converted_ = false;
   union {
     Kept kept_;  // set by take()
   };
