@@ -201,6 +201,38 @@ RANDOM = (
     ("choice(100, n)", 0),
     ("bytes(n)", 0),
 )
+# Logarithms and powers of those, some by rejection: what is drawn again is the same on every device, but for one number
+# in some 1e15 that lies at the bound of what is taken.
+DISTRIBUTIONS = """
+beta(2.5, 0.7, n)
+binomial(20, 0.3, n)
+chisquare(3, n)
+dirichlet([0.4, 2, 5], n)
+f(4, 9, n)
+gamma(2.5, 2, n)
+gamma(0.3, size=n)
+geometric(0.2, n)
+hypergeometric(15, 20, 10, n)
+logseries(0.7, n)
+multinomial(20, [0.2, 0.3, 0.5], n)
+negative_binomial(3, 0.4, n)
+noncentral_chisquare(3, 2, n)
+noncentral_f(5, 9, 3, n)
+pareto(3, n)
+poisson(6.5, n)
+poisson(4000, n)
+power(2.5, n)
+standard_gamma(1.5, n)
+triangular(1, 2, 4, n)
+wald(2, 3, n)
+weibull(1.7, n)
+zipf(3, n)
+"""
+AROUND_ZERO = """
+multivariate_normal([1, 2], [[2, 1], [1, 3]], n) + 16
+standard_t(4, n) + 64
+vonmises(0.5, 2, n) + 8
+"""
 # Where a number near zero is a difference of larger ones, or the cosine of an angle: the size of those.
 SIZES = {
     ".normal(3, 2": "5.0",
@@ -260,6 +292,13 @@ def random() -> Iterator[Case]:
                 code = f"xp.random.seed(5)\n{row.code}"
                 size = next((size for name, size in SIZES.items() if name in code), "")
                 yield Case("random", code, (), n, None, device_ulps=ulps, size=size)
+    for n in (17, 4097):
+        for row in (*rows(DISTRIBUTIONS), *rows(AROUND_ZERO)):
+            for code in (f"xp.random.default_rng(7, **on).{row.code}", f"xp.random.seed(5)\nxp.random.{row.code}"):
+                on = code if "default_rng" in code else code.replace("n)", "n, **on)")
+                yield Case("random", on, (), n, None, device_ulps=4096, tier=0 if n == 17 else 1)
+    yield Case("random", "xp.random.default_rng(7, **on).multivariate_hypergeometric([9, 4], 6, n)", (), 65, None)
+    yield Case("random", "xp.random.seed(5)\nxp.random.random_integers(1, 9, n, **on)", (), 65, None)
     yield Case("random", "xp.random.seed(5)\nxp.random.standard_cauchy(50, **on)", (), 50, None, device_ulps=1e7)
     yield Case("random", "xp.random.seed(5)\ny = xp.arange(50, **on)\nxp.random.shuffle(y)\ny", (), 50, None)
     yield Case("random", "xp.random.seed(5)\nxp.random.bytes(50)", (), 50, None)

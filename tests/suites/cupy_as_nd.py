@@ -62,8 +62,11 @@ def _inside(name: str, **names: Any) -> types.ModuleType:
 
 
 def _random() -> types.ModuleType:
+    """The modules in which CuPy keeps its public functions have them, too."""
     random = _Public("cupy.random", nd.random)
-    random._generator = types.SimpleNamespace(_random_states={})  # type: ignore[attr-defined]
+    distributions = _Public("cupy.random._distributions", nd.random)
+    random._distributions = distributions  # type: ignore[attr-defined]
+    random._generator = _inside("cupy.random._generator", _random_states={}, RandomState=nd.random.RandomState)  # type: ignore[attr-defined]
 
     def reset_states() -> None:
         random._generator._random_states = {}  # type: ignore[attr-defined]

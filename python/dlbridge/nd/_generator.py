@@ -1,399 +1,162 @@
-"""Generator: random arrays from a counter-based stream (Philox4x32-10), the same on the host and on every device."""
+"""Generator: the distributions together, those of vectors, and NumPy's older RandomState."""
 
 from __future__ import annotations
 
-from math import inf
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, into, normalize_axis, shape_of
-from dlbridge.nd._dtypes import BY_NAME, iinfo, kind_of, resolve
+from dlbridge.nd._arguments import as_array, shape_of
+from dlbridge.nd._counts import _Counts
+from dlbridge.nd._distributions import _FLOAT64, _checked
+from dlbridge.nd._draws import _float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
-_INT64, _UINT64 = BY_NAME["int64"], BY_NAME["uint64"]
-_MASK = (1 << 64) - 1
-_EPSILON = 2.0**-54  # keeps logarithms of uniform numbers finite
 
 
-def _mixed(value: int) -> int:
-    """A finaliser of SplitMix64: neighbouring seeds give unrelated keys."""
-    value = (value + 0x9E3779B97F4A7C15) & _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-    return value ^ (value >> 31)
-
-
-def key_of(seed: Any) -> int:
-    """The 64-bit key of a seed: an integer of any size, a sequence of them, or None for one of the system's entropy."""
-    if seed is None:
-        import os
-
-        return int.from_bytes(os.urandom(8), "little")
-    words = [index(word) for word in seed] if isinstance(seed, (list, tuple)) else [index(seed)]
-    key = 0
-    for word in words:
-        if word < 0:
-            raise ValueError(f"random: the seed is {word}; give an integer of 0 or more")
-        key = _mixed(key ^ (word & _MASK))
-        while word > _MASK:
-            word >>= 64
-            key = _mixed(key ^ (word & _MASK))
-    return key
-
-
-class Generator:
+class Generator(_Counts):
     """Random arrays. The same seed gives the same numbers on the host and on every device, call by call.
 
     `seed`: see key_of(); `device`: where arrays are made unless a call says otherwise, the current device by default.
-    All methods may be called from several threads. A draw takes a number of counters that depends on size and dtype
-    alone.
+    All methods may be called from several threads. A draw takes a number of counters that does not depend on the
+    numbers. For parameters in arrays, and for distributions by rejection, the host waits for the device.
     """
 
-    def __init__(self, seed: Any = None, *, device: DeviceLike = None) -> None:
-        import _thread
+    def dirichlet(
+        self, alpha: ArrayLike, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Vectors of floats that sum to 1, along the last axis; alpha: the vector of concentrations."""
+        found = _float(dtype, "dirichlet")
+        if device is None:
+            device = self._device
+        a = as_array(alpha) if isinstance(alpha, ndarray) else _native.asarray(alpha, device=device)
+        if a.ndim != 1 or a.size == 0:
+            raise ValueError(f"dirichlet(): alpha has shape {a.shape}; give a vector of concentrations")
+        a = _checked(a.astype(_FLOAT64, copy=False), "alpha", "positive", "dirichlet")
+        shape = (*(() if size is None else shape_of(size, "dirichlet")), a.size)
+        lines = _native.broadcast_to(a, shape).reshape(-1)
+        logs = self._log_gammas(lines.size, a.device, lines).reshape(shape)
+        if logs.size:
+            logs = _native.exp(logs - logs.max(-1, keepdims=True))
+            logs = logs / logs.sum(-1, keepdims=True)
+        return logs.astype(found, copy=False)
 
-        self._key = key_of(seed)
-        self._offset = 0
-        self._device = device
-        self._lock = _thread.allocate_lock()
+    def multivariate_normal(
+        self,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        size: Shape | None = None,
+        check_valid: str = "warn",
+        tol: float = 1e-8,
+        dtype: DTypeLike = "float64",
+        *,
+        method: str = "svd",
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Vectors of floats, normally distributed with a vector of means and a matrix of covariances.
 
-    def __repr__(self) -> str:
-        return f"<dlbridge.nd.random.Generator key={self._key:#018x} offset={self._offset}>"
+        check_valid: what becomes of a matrix that is not positive semidefinite within `tol`: "warn", "raise" or
+        "ignore". method: of its root, "svd", "eigh" or "cholesky"; it is taken on the host. The last axis is the
+        vectors'. Source: NumPy.
+        """
+        found = _float(dtype, "multivariate_normal")
+        like = next((x for x in (mean, cov) if isinstance(x, ndarray)), None)
+        device = like.device if like is not None else self._device if device is None else device
+        centre, c = (
+            (as_array(x, like) if like is not None else _native.asarray(x, device=device)).astype(_FLOAT64, copy=False)
+            for x in (mean, cov)
+        )
+        if centre.ndim != 1 or c.shape != (centre.size, centre.size):
+            raise ValueError(
+                f"multivariate_normal(): cov of shape {c.shape} for a mean of shape {centre.shape}; give a vector and "
+                "a square matrix of its length"
+            )
+        root = _root(_native.to_device(c, "cpu"), check_valid, tol, method)
+        shape = (*(() if size is None else shape_of(size, "multivariate_normal")), centre.size)
+        x = _native.matmul(self.standard_normal(shape, device=centre.device), _native.to_device(root, centre.device))
+        return (x + centre).astype(found, copy=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.state, "device": None if self._device is None else str(self._device)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(0, device=state["device"])  # type: ignore[misc]
+def _root(cov: ndarray, check_valid: str, tol: float, method: str) -> ndarray:
+    """A matrix whose transpose times itself is the covariance."""
+    from dlbridge.nd import linalg
+    from dlbridge.nd._logic import allclose
+
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError(f"multivariate_normal(): method is {method!r}; it must be 'svd', 'eigh' or 'cholesky'")
+    if check_valid not in ("warn", "raise", "ignore"):
+        raise ValueError(f"multivariate_normal(): check_valid is {check_valid!r}; it is 'warn', 'raise' or 'ignore'")
+    if method == "cholesky":
+        rows = linalg.cholesky(cov).T
+    elif method == "eigh":
+        values, vectors = linalg.eigh(cov)
+        rows = vectors.T * _native.sqrt(_native.maximum(values, 0.0))[:, None]
+    else:
+        _, values, vectors = linalg.svd(cov)
+        rows = vectors * _native.sqrt(values)[:, None]
+    if check_valid != "ignore" and not bool(allclose(_native.matmul(rows.T, rows), cov, rtol=tol, atol=tol)):
+        text = "multivariate_normal(): cov is not symmetric positive semidefinite"
+        if check_valid == "raise":
+            raise ValueError(text)
+        import warnings
+
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return rows
+
+
+class RandomState(Generator):
+    """A Generator with NumPy's older names. Its numbers are the Generator's, not those of NumPy's RandomState."""
+
+    def seed(self, seed: Any = None) -> None:
+        """Starts again with another seed; None for one of the system."""
+        self.state = Generator(seed).state
+
+    def get_state(self) -> dict[str, Any]:
+        """The state, for set_state()."""
+        return self.state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes back to where get_state() was called."""
         self.state = state
 
-    @property
-    def state(self) -> dict[str, Any]:
-        """The state, to be set again: the algorithm, the key, and the number of counters used."""
-        return {"algorithm": "philox4x32-10", "key": self._key, "offset": self._offset}
+    def rand(self, *size: int, dtype: DTypeLike = "float64", device: DeviceLike = None) -> ndarray:
+        """Uniform floats in [0, 1); the arguments are the extents."""
+        return self.random(size, dtype, device=device)
 
-    @state.setter
-    def state(self, state: dict[str, Any]) -> None:
-        if state.get("algorithm") != "philox4x32-10":
-            raise ValueError(f"Generator.state: {state!r} is not a state of philox4x32-10")
-        with self._lock:
-            self._key, self._offset = index(state["key"]), index(state["offset"])
+    def randn(self, *size: int, dtype: DTypeLike = "float64", device: DeviceLike = None) -> ndarray:
+        """Normally distributed floats of mean 0 and standard deviation 1; the arguments are the extents."""
+        return self.standard_normal(size, dtype, device=device)
 
-    def spawn(self, n_children: int) -> list[Generator]:
-        """Independent generators, which this one's later numbers do not overlap."""
-        with self._lock:
-            start = self._offset
-            self._offset += n_children
-        return [Generator((self._key, start + child), device=self._device) for child in range(n_children)]
-
-    # --- the four distributions of the kernels -----------------------------------------------------------------------
-
-    def _draw(
-        self,
-        kind: str,
-        size: Shape | None,
-        dtype: DTypeLike,
-        out: ndarray | None,
-        device: DeviceLike,
-        a: float = 0.0,
-        b: float = 1.0,
-        low: int = 0,
-        extent: int = 0,
+    def random_sample(
+        self, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
-        if out is None:
-            where = self._device if device is None else device
-            x = _native.empty(() if size is None else shape_of(size, kind), dtype, device=where)
-        else:
-            x = _checked_out(out, size, dtype, kind)
-        dense = x if x._flags[0] else _native.empty(x.shape, x.dtype, device=x.device)
-        if dense.size:
-            with self._lock:
-                self._offset += _native.random_fill(dense, kind, self._key, self._offset, a, b, low, extent)
-        if dense is not x:
-            _native.copyto(x, dense)
-        return x
+        """Uniform floats in [0, 1), as random()."""
+        return self.random(size, dtype, device=device)
 
-    def random(
-        self,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        out: ndarray | None = None,
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Uniform floats in [0, 1). size: the shape, none by default. out: an array to fill, of that dtype."""
-        return self._draw("uniform", size, _float(dtype, "random"), out, device)
-
-    def uniform(
-        self,
-        low: Any = 0.0,
-        high: Any = 1.0,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Uniform floats in [low, high); the bounds are numbers, or arrays that broadcast to `size`."""
-        if _plain(low, high):
-            return self._draw("uniform", size, _float(dtype, "uniform"), None, device, float(low), float(high))
-        low, high, size, device = self._operands(low, high, size, device)
-        x: ndarray = (self.random(size, dtype, device=device) * (high - low) + low).astype(dtype, copy=False)
-        return x
-
-    def standard_normal(
-        self,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        out: ndarray | None = None,
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Normally distributed floats of mean 0 and standard deviation 1."""
-        return self._draw("normal", size, _float(dtype, "standard_normal"), out, device)
-
-    def normal(
-        self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Normally distributed floats of mean `loc` and standard deviation `scale`: numbers, or arrays that broadcast.
-
-        ValueError for a negative number as scale.
-        """
-        if _plain(loc, scale):
-            _check_scale(scale, "normal")
-            return self._draw("normal", size, _float(dtype, "normal"), None, device, float(loc), float(scale))
-        loc, scale, size, device = self._operands(loc, scale, size, device)
-        x: ndarray = (self.standard_normal(size, dtype, device=device) * scale + loc).astype(dtype, copy=False)
-        return x
-
-    def integers(
+    def randint(
         self,
         low: int,
         high: int | None = None,
         size: Shape | None = None,
         dtype: DTypeLike = "int64",
-        endpoint: bool = False,
         *,
         device: DeviceLike = None,
     ) -> ndarray:
-        """Uniform integers in [low, high), or [0, low) with one argument; endpoint includes the upper bound.
+        """Uniform integers in [low, high), or [0, low) with one argument."""
+        return self.integers(low, high, size, dtype, device=device)
 
-        ValueError for an empty range or bounds that the dtype cannot hold.
-        """
-        first, last = (0, index(low)) if high is None else (index(low), index(high))
-        last -= not endpoint
-        found = resolve(dtype)
-        limits = (0, 1) if kind_of(found) == "b" else (iinfo(found).min, iinfo(found).max)
-        if last < first:
-            raise ValueError(f"integers(): from {first} to {last} (included) there is no integer")
-        if first < limits[0] or last > limits[1]:
-            raise ValueError(f"integers(): [{first}, {last}] does not fit in {found}, which holds {limits}")
-        extent = last - first + 1
-        low_bits = first - (1 << 64) if first >= 1 << 63 else first  # the kernel adds modulo 2**64
-        return self._draw("integer", size, found, None, device, low=low_bits, extent=0 if extent > _MASK else extent)
-
-    def standard_exponential(
-        self,
-        size: Shape | None = None,
-        dtype: DTypeLike = "float64",
-        out: ndarray | None = None,
-        *,
-        device: DeviceLike = None,
+    def random_integers(
+        self, low: int, high: int | None = None, size: Shape | None = None, *, device: DeviceLike = None
     ) -> ndarray:
-        """Exponentially distributed floats of mean 1."""
-        return self._draw("exponential", size, _float(dtype, "standard_exponential"), out, device, 1.0)
+        """Uniform integers from `low` to `high`, both included, or from 1 to `low` with one argument."""
+        first, last = (1, index(low)) if high is None else (index(low), index(high))
+        return self.integers(first, last, size, endpoint=True, device=device)
 
-    def exponential(
-        self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
-    ) -> ndarray:
-        """Exponentially distributed floats of mean `scale`: a number, or an array that broadcasts."""
-        if _plain(scale):
-            _check_scale(scale, "exponential")
-            return self._draw("exponential", size, _float(dtype, "exponential"), None, device, float(scale))
-        scale, _, size, device = self._operands(scale, 0.0, size, device)
-        x: ndarray = (self.standard_exponential(size, dtype, device=device) * scale).astype(dtype, copy=False)
-        return x
-
-    # --- made of them ------------------------------------------------------------------------------------------------
-
-    def lognormal(
-        self, mean: ArrayLike = 0.0, sigma: ArrayLike = 1.0, size: Shape | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
-        """Floats whose logarithm is normally distributed."""
-        return _native.exp(self.normal(mean, sigma, size, device=device))
-
-    def _located(
-        self, loc: Any, scale: Any, size: Shape | None, device: Any, shape: Callable[[ndarray], Any]
-    ) -> ndarray:
-        """loc + scale * shape(uniform numbers in (0, 1))."""
-        loc, scale, size, device = self._operands(loc, scale, size, device)
-        u = self.random(size, device=device)
-        x: ndarray = loc + scale * shape(_native.clip(u, _EPSILON, 1 - 2 * _EPSILON))
-        return x
-
-    def laplace(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Shape | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
-        """Floats of the double exponential distribution around `loc`."""
-        log = _native.log
-        return self._located(loc, scale, size, device, lambda u: _native.where(u < 0.5, log(2 * u), -log(2 * (1 - u))))
-
-    def logistic(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Shape | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
-        """Floats of the logistic distribution around `loc`."""
-        return self._located(loc, scale, size, device, lambda u: _native.log(u / (1 - u)))
-
-    def gumbel(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Shape | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
-        """Floats of the Gumbel distribution with its mode at `loc`."""
-        return self._located(loc, scale, size, device, lambda u: -_native.log(-_native.log(u)))
-
-    def rayleigh(self, scale: Any = 1.0, size: Shape | None = None, *, device: DeviceLike = None) -> ndarray:
-        """Floats of the Rayleigh distribution."""
-        return self._located(0.0, scale, size, device, lambda u: _native.sqrt(-2 * _native.log(u)))
-
-    def standard_cauchy(self, size: Shape | None = None, *, device: DeviceLike = None) -> ndarray:
-        """Floats of the Cauchy distribution around 0."""
-        return self._located(0.0, 1.0, size, device, lambda u: _native.tan((u - 0.5) * 3.141592653589793))
-
-    # --- orders and choices ------------------------------------------------------------------------------------------
-
-    def _order(self, n: int, device: DeviceLike) -> ndarray:
-        """A permutation of range(n): the order of random keys; equal ones keep theirs, so that it never fails."""
-        if n == 0:
-            return _native.empty((0,), _INT64, device=self._device if device is None else device)
-        return _native.argsort(self._draw("integer", (n,), _UINT64, None, device), 0, False, True)
-
-    def permutation(self, x: Any, axis: int = 0, *, device: DeviceLike = None) -> ndarray:
-        """A copy of an array with its parts along an axis in random order; of an integer n, the numbers below it."""
-        if not isinstance(x, (ndarray, list, tuple)):
-            return self._order(index(x), device)
-        a = as_array(x)
-        axis = normalize_axis(axis, a.ndim, "permutation")
-        return _native.take(a, self._order(a.shape[axis], a.device), axis)
-
-    def shuffle(self, x: ndarray, axis: int = 0) -> None:
-        """Shuffles the parts of an array along an axis, in place."""
-        if not isinstance(x, ndarray):
-            raise TypeError(f"shuffle(): x is of type {type(x).__name__}; it must be a dlbridge.nd.ndarray")
-        _native.copyto(x, self.permutation(x, axis))
-
-    def permuted(self, x: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-        """A copy with the elements of each row along an axis in a random order of its own; by default of all."""
-        from dlbridge.nd._indexing import take_along_axis
-
-        a = as_array(x)
-        flat = a.ravel() if axis is None else a
-        along = 0 if axis is None else normalize_axis(axis, a.ndim, "permuted")
-        keys = self._draw("integer", flat.shape, _UINT64, None, a.device)
-        result = take_along_axis(flat, _native.argsort(keys, along, False, True), along) if a.size else flat.copy()
-        return into(out, result.reshape(a.shape), "permuted")
-
-    def choice(
-        self,
-        a: Any,
-        size: Shape | None = None,
-        replace: bool = True,
-        p: ArrayLike | None = None,
-        axis: int = 0,
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Elements of an array along an axis (or integers below `a`), equally likely or with the probabilities `p`.
-
-        replace: whether one may be chosen again. ValueError where there are not enough, or p is not a distribution over
-        them, for which the host waits.
-        """
-        pool = as_array(a) if isinstance(a, (ndarray, list, tuple)) else None
-        n = index(a) if pool is None else pool.shape[normalize_axis(axis, pool.ndim, "choice")]
-        device = device if pool is None else pool.device
-        shape = () if size is None else shape_of(size, "choice")
-        count = 1
-        for extent in shape:
-            count *= extent
-        if n <= 0 and count > 0:
-            raise ValueError(f"choice(): there is nothing to choose from: {n} elements")
-        if not replace and count > n:
-            raise ValueError(f"choice(): {count} of {n} elements cannot be chosen without replacement")
-        chosen = self._positions(n, count, replace, p, device).reshape(shape)
-        return chosen if pool is None else _native.take(pool, chosen, axis)
-
-    def _positions(self, n: int, count: int, replace: bool, p: Any, device: DeviceLike) -> ndarray:
-        if p is None:
-            if replace:
-                return self.integers(0, max(n, 1), (count,), device=device)
-            return self._order(n, device)[:count]
-        likely = _native.asarray(p, "float64", device=self._device if device is None else device)
-        total = likely.sum().item()
-        if likely.shape != (n,) or bool((likely < 0).any()) or not abs(total - 1) < 1e-8:
-            raise ValueError(
-                f"choice(): p of shape {likely.shape} and sum {total} is not a distribution over {n} elements"
-            )
-        if replace:
-            bounds = likely.cumsum()
-            bounds /= bounds[-1:]
-            return _native.searchsorted_flat(bounds, self.random((count,), device=likely.device), True)
-        if count > int((likely > 0).sum()):
-            raise ValueError(f"choice(): fewer than {count} elements have a probability above 0")
-        # The smallest of exponential numbers divided by their weights are such a sample (Efraimidis, Spirakis 2006).
-        times = self.standard_exponential((n,), device=likely.device) / likely
-        return _native.argsort(_native.where(likely > 0, times, inf), 0, False, True)[:count]
-
-    def bytes(self, length: int) -> bytes:
-        """Random bytes."""
-        host = self._draw("integer", (index(length),), BY_NAME["uint8"], None, "cpu", extent=256)
-        return memoryview(host).tobytes()  # type: ignore[arg-type]
-
-    def _operands(self, a: Any, b: Any, size: Shape | None, device: DeviceLike) -> tuple[Any, Any, Any, Any]:
-        """Parameters that may be arrays, and the shape and device that follow from them."""
-        like = next((x for x in (a, b) if isinstance(x, ndarray)), None)
-        device = like.device if like is not None else device
-        a, b = (as_array(x, like) if isinstance(x, (list, tuple)) else x for x in (a, b))
-        shapes = [x.shape for x in (a, b) if isinstance(x, ndarray)]
-        shape = broadcast_shapes(*shapes)
-        if size is not None:
-            given = shape_of(size, "random")
-            if broadcast_shapes(given, shape) != given:
-                raise ValueError(f"random: size {given} is not what parameters of shape {shape} broadcast to")
-            shape = given
-        return a, b, shape, device
-
-
-def _plain(*values: Any) -> bool:
-    return not any(isinstance(value, (ndarray, list, tuple)) for value in values)
-
-
-def _check_scale(scale: float, operation: str) -> None:
-    if scale < 0:
-        raise ValueError(f"{operation}(): scale is {scale}; it must not be negative")
-
-
-def _float(dtype: DTypeLike, operation: str) -> Any:
-    found = resolve(dtype)
-    if kind_of(found) != "f":
-        raise TypeError(f"{operation}(): dtype is {found}; it must be a float. Use integers() for integers")
-    return found
-
-
-def _checked_out(out: ndarray, size: Shape | None, dtype: DTypeLike, operation: str) -> ndarray:
-    if not isinstance(out, ndarray):
-        raise TypeError(f"{operation}(): out is of type {type(out).__name__}; it must be a dlbridge.nd.ndarray")
-    if out.dtype != resolve(dtype):
-        raise TypeError(f"{operation}(): out is {out.dtype}; the numbers are {resolve(dtype)}. Give dtype=out.dtype")
-    if size is not None and shape_of(size, operation) != out.shape:
-        raise ValueError(f"{operation}(): out has shape {out.shape}, size is {size}")
-    return out
+    def tomaxint(self, size: Shape | None = None, *, device: DeviceLike = None) -> ndarray:
+        """Uniform integers from 0 to the largest of int64."""
+        return self.integers(0, (1 << 63) - 1, size, endpoint=True, device=device)

@@ -1,37 +1,51 @@
-"""Random arrays: the Generator, and NumPy's older functions over one generator that all of them share."""
+"""Random arrays: the Generator, and NumPy's older functions over one RandomState that all of them share."""
 
 from __future__ import annotations
 
-from operator import index
-
-from dlbridge.nd import _native
-from dlbridge.nd._generator import Generator
+from dlbridge.nd._generator import Generator, RandomState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dlbridge.nd._arguments import DeviceLike, DTypeLike, Shape
-
-ndarray = _native.ndarray
+    from dlbridge.nd._arguments import DeviceLike
 
 __all__ = [
     "Generator",
+    "RandomState",
+    "beta",
+    "binomial",
     "bytes",
+    "chisquare",
     "choice",
     "default_rng",
+    "dirichlet",
     "exponential",
+    "f",
+    "gamma",
+    "geometric",
     "get_state",
     "gumbel",
+    "hypergeometric",
     "laplace",
     "logistic",
     "lognormal",
+    "logseries",
+    "multinomial",
+    "multivariate_normal",
+    "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
     "normal",
+    "pareto",
     "permutation",
+    "poisson",
+    "power",
     "rand",
     "randint",
     "randn",
     "random",
+    "random_integers",
     "random_sample",
     "ranf",
     "rayleigh",
@@ -41,11 +55,18 @@ __all__ = [
     "shuffle",
     "standard_cauchy",
     "standard_exponential",
+    "standard_gamma",
     "standard_normal",
+    "standard_t",
+    "triangular",
     "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
 ]
 
-_shared = Generator()
+_shared = RandomState()
 
 
 def default_rng(seed: Any = None, *, device: DeviceLike = None) -> Generator:
@@ -54,62 +75,53 @@ def default_rng(seed: Any = None, *, device: DeviceLike = None) -> Generator:
     return seed if isinstance(seed, Generator) else Generator(seed, device=device)
 
 
-def seed(seed: Any = None) -> None:
-    """Restarts the shared generator; arguments as for default_rng()."""
-    _shared.state = Generator(seed).state
-
-
-def get_state() -> dict[str, Any]:
-    """The state of the shared generator, for set_state()."""
-    return _shared.state
-
-
-def set_state(state: dict[str, Any]) -> None:
-    """Takes the shared generator back to where get_state() was called."""
-    _shared.state = state
-
-
-def rand(*size: int, dtype: DTypeLike = "float64", device: DeviceLike = None) -> ndarray:
-    """Uniform floats in [0, 1); the arguments are the extents."""
-    return _shared.random(size, dtype, device=device)
-
-
-def randn(*size: int, dtype: DTypeLike = "float64", device: DeviceLike = None) -> ndarray:
-    """Normally distributed floats of mean 0 and standard deviation 1; the arguments are the extents."""
-    return _shared.standard_normal(size, dtype, device=device)
-
-
-random = random_sample = ranf = sample = _shared.random
-
-
-def randint(
-    low: int,
-    high: int | None = None,
-    size: Shape | None = None,
-    dtype: DTypeLike = "int64",
-    *,
-    device: DeviceLike = None,
-) -> ndarray:
-    """Uniform integers in [low, high), or [0, low) with one argument."""
-    return _shared.integers(low, high, size, dtype, device=device)
-
-
-uniform = _shared.uniform
-normal = _shared.normal
-standard_normal = _shared.standard_normal
+beta = _shared.beta
+binomial = _shared.binomial
+bytes = _shared.bytes
+chisquare = _shared.chisquare
+choice = _shared.choice
+dirichlet = _shared.dirichlet
 exponential = _shared.exponential
-standard_exponential = _shared.standard_exponential
-lognormal = _shared.lognormal
+f = _shared.f
+gamma = _shared.gamma
+geometric = _shared.geometric
+get_state = _shared.get_state
+gumbel = _shared.gumbel
+hypergeometric = _shared.hypergeometric
 laplace = _shared.laplace
 logistic = _shared.logistic
-gumbel = _shared.gumbel
+lognormal = _shared.lognormal
+logseries = _shared.logseries
+multinomial = _shared.multinomial
+multivariate_normal = _shared.multivariate_normal
+negative_binomial = _shared.negative_binomial
+noncentral_chisquare = _shared.noncentral_chisquare
+noncentral_f = _shared.noncentral_f
+normal = _shared.normal
+pareto = _shared.pareto
+permutation = _shared.permutation
+poisson = _shared.poisson
+power = _shared.power
+rand = _shared.rand
+randint = _shared.randint
+randn = _shared.randn
+random = _shared.random
+random_integers = _shared.random_integers
+random_sample = _shared.random_sample
+ranf = _shared.random_sample
 rayleigh = _shared.rayleigh
-standard_cauchy = _shared.standard_cauchy
+sample = _shared.random_sample
+seed = _shared.seed
+set_state = _shared.set_state
 shuffle = _shared.shuffle
-choice = _shared.choice
-bytes = _shared.bytes
-
-
-def permutation(a: Any, *, device: DeviceLike = None) -> ndarray:
-    """A copy of an array with its parts along axis 0 in random order; of an integer n, the numbers below it."""
-    return _shared.permutation(a if isinstance(a, (ndarray, list, tuple)) else index(a), device=device)
+standard_cauchy = _shared.standard_cauchy
+standard_exponential = _shared.standard_exponential
+standard_gamma = _shared.standard_gamma
+standard_normal = _shared.standard_normal
+standard_t = _shared.standard_t
+triangular = _shared.triangular
+uniform = _shared.uniform
+vonmises = _shared.vonmises
+wald = _shared.wald
+weibull = _shared.weibull
+zipf = _shared.zipf

@@ -55,7 +55,7 @@ VALUES = {
     "norm": ["ortho", "forward"],
     "s": [(5,), (3, 3)],
     "ord": [1, "nuc", 3],
-    "method": ["lower", "higher"],
+    "method": ["lower", "higher", "cholesky"],
     "range": [(0, 2), ((0, 2), (0, 2))],
     "right": [True, -7.0],
     "side": ["right"],
@@ -71,6 +71,7 @@ VALUES = {
     "minlength": [9],
     "start": [2],
     "low": [-9],
+    "check_valid": ["raise"],
     "ndim": [4],
 }
 NUMBERS = (0, 1, 2, 3, 5, 9, 1e30)  # the values of other keywords: a bool is its own opposite
@@ -81,8 +82,9 @@ REFUSING = {
     "dtype",
     "mmap_mode",
     "max_header_size",
+    "check_valid",
 }  # refused here: without a GPU, or because nothing else is allowed
-COMPANIONS = {"casting": {"dtype": "float16"}}  # what else is given, where the function takes it
+COMPANIONS = {"casting": {"dtype": "float16"}, "tol": {"check_valid": "raise"}}  # what else is given
 
 
 @functools.cache
@@ -134,6 +136,12 @@ def arguments():
             ("1 2 3",),
             ("1,2,3",),
             (nd.zeros((4, 2), device="cpu"), 9),
+            (0.5,),
+            (2.0, 0.5),
+            (1.0, 2.0, 3.0),
+            (5, [0.5, 0.5]),
+            ([1.0, 2.0], [[2.0, 1.0], [1.0, 3.0]]),
+            ([1.0, 2.0], [[1.0, 3.0], [3.0, 1.0]]),
         ),
     ]
 

@@ -1,0 +1,345 @@
+"""Distributions of counts: by a table where one distribution is drawn from often, by rejection from a bound else.
+
+A probability is the exponential of sums of two smooth functions, so that no large numbers cancel (Loader 2000): the
+rest of Stirling's formula, and deviance(k, mean) = k log(k / mean) + mean - k.
+"""
+
+from __future__ import annotations
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, count_up, shape_of
+from dlbridge.nd._distributions import _EPSILON, _FLOAT64, _checked, _count, _Distributions
+from dlbridge.nd._dtypes import kind_of, resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
+
+ndarray = _native.ndarray
+_LARGEST = 2.0**63 - 1024  # the largest float64 that an int64 holds
+_TABLE_LIMIT = 1 << 16  # entries
+
+
+def _stirling_rest(k: ndarray) -> ndarray:
+    """log(k!) - (k log k - k)."""
+    from math import lgamma, log
+
+    first = [lgamma(i + 1) - i * log(i) + i if i else 0.0 for i in range(16)]
+    small = _native.asarray(first, _FLOAT64, device=k.device)[_native.clip(k, 0, 15).astype("int64")]
+    x = _native.maximum(k, 16.0)
+    y = 1 / (x * x)
+    series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
+    return _native.where(k < 16, small, 0.5 * _native.log(6.283185307179586 * x) + series)
+
+
+def _deviance(k: ndarray, mean: ndarray) -> ndarray:
+    t = (k - mean) / _native.where(mean > 0, mean, 1.0)
+    inner = mean * ((1 + t) * _native.log1p(t) - t)
+    return _native.where(mean > 0, _native.where(k > 0, inner, mean), _native.where(k > 0, float("inf"), 0.0))
+
+
+def _log_poisson(k: ndarray, mean: ndarray) -> ndarray:
+    return -_deviance(k, mean) - _stirling_rest(k)
+
+
+def _log_binomial(k: ndarray, n: ndarray, p: ndarray) -> ndarray:
+    rests = _stirling_rest(n) - _stirling_rest(k) - _stirling_rest(n - k)
+    return rests - _deviance(k, n * p) - _deviance(n - k, n * (1 - p))
+
+
+def _log_hypergeometric(k: ndarray, good: ndarray, bad: ndarray, drawn: ndarray) -> ndarray:
+    total = good + bad
+    p = drawn / _native.where(total > 0, total, 1.0)
+    return _log_binomial(k, good, p) + _log_binomial(drawn - k, bad, p) - _log_binomial(drawn, total, p)
+
+
+class _Counts(_Distributions):
+    """dtype: of integers, or of floats that hold the counts."""
+
+    def _log_concave(
+        self,
+        shape: tuple[int, ...],
+        device: DeviceLike,
+        parameters: list[ndarray],
+        ends: tuple[ndarray, ndarray],
+        mode: ndarray,
+        log_p: Callable[..., ndarray],
+        dtype: Any,
+    ) -> ndarray:
+        """Integers k from ends[0] to ends[1] with the probability exp(log_p(k, *parameters)), the largest at `mode`."""
+        n = _count(shape)
+        low, high = ends
+        mode = _native.clip(mode, low, high)
+        peak = _native.exp(log_p(mode, *parameters))
+        if peak.ndim == 0:
+            drawn = self._by_table(n, device, parameters, low, high, mode, peak, log_p)
+            if drawn is not None:
+                return drawn.astype(dtype, copy=False).reshape(shape)
+
+        def propose(
+            source: _Distributions,
+            n: int,
+            device: DeviceLike,
+            low: ndarray,
+            high: ndarray,
+            mode: ndarray,
+            peak: ndarray,
+            *of_p: ndarray,
+        ) -> tuple[ndarray, ndarray]:
+            """Under min(1, exp(1 - peak * |k - mode|)) times the peak. Source: Devroye 1987."""
+            width = 1 + peak / 2
+            flat = source._uniform(n, device) * (1 + width) <= width
+            beyond = width + source._exponential(n, device)
+            y = _native.where(flat, width * source._uniform(n, device), beyond) / peak
+            k = mode + _native.where(source._uniform(n, device) < 0.5, -1.0, 1.0) * _native.rint(y)
+            inside = (k >= low) & (k <= high)
+            height = log_p(_native.where(inside, k, mode), *of_p) - log_p(mode, *of_p)
+            bound = _native.log(source._uniform(n, device)) + _native.minimum(width - peak * y, 0.0)
+            return k, inside & (bound <= height)
+
+        found = self._accepted(n, device, [low, high, mode, peak, *parameters], propose)
+        return found.astype(dtype, copy=False).reshape(shape)
+
+    def _by_table(
+        self,
+        n: int,
+        device: DeviceLike,
+        parameters: list[ndarray],
+        low: ndarray,
+        high: ndarray,
+        mode: ndarray,
+        peak: ndarray,
+        log_p: Callable[..., ndarray],
+    ) -> ndarray | None:
+        """By the inverse of the distribution's sums; none where the table would be much longer than what is drawn.
+
+        What lies beyond the table has a probability below exp(-40), which no float64 of 53 bits would draw."""
+        reach = 41 / peak.item()
+        first, last = max(low.item(), mode.item() - reach) // 1, min(high.item(), mode.item() + reach) // 1
+        entries = last - first + 1
+        if not entries <= min(_TABLE_LIMIT, max(4096, 4 * n)):
+            return None
+        k = count_up(int(entries), peak.device, _FLOAT64) + first
+        sums = _native.exp(log_p(k, *parameters)).cumsum()
+        sums /= sums[-1:].copy()
+        return _native.searchsorted_flat(sums, self._draw("uniform", (n,), _FLOAT64, None, device), True) + int(first)
+
+    def poisson(
+        self, lam: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """How many events happen, where `lam` are expected."""
+        found = _number(dtype, "poisson")
+        shape, device, (mean,) = self._parameters("poisson", size, device, lam=(lam, "count"))
+        ends = mean * 0, mean * 0 + _LARGEST
+        return self._log_concave(shape, device, [mean], ends, _native.floor(mean), _log_poisson, found)
+
+    def binomial(
+        self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """How many of `n` trials succeed, each with probability `p`."""
+        found = _number(dtype, "binomial")
+        shape, device, (n, p) = self._parameters("binomial", size, device, n=(n, "count"), p=(p, "probability"))
+        n, p = _native.floor(n) + 0 * p, p + 0 * n
+        return self._log_concave(shape, device, [n, p], (0 * n, n), _native.floor((n + 1) * p), _log_binomial, found)
+
+    def hypergeometric(
+        self,
+        ngood: Any,
+        nbad: Any,
+        nsample: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "int64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """How many good ones are among `nsample`, drawn without replacement from good and bad ones.
+
+        ValueError where more are drawn than there are.
+        """
+        found = _number(dtype, "hypergeometric")
+        shape, device, (good, bad, drawn) = self._parameters(
+            *("hypergeometric", size, device), ngood=(ngood, "count"), nbad=(nbad, "count"), nsample=(nsample, "count")
+        )
+        zero = 0 * (good + bad + drawn)
+        good, bad, drawn = (_native.floor(x) + zero for x in (good, bad, drawn))
+        if bool((drawn > good + bad).any()):
+            raise ValueError("hypergeometric(): nsample is more than ngood + nbad; draw at most as many as there are")
+        ends = _native.maximum(drawn - bad, 0.0), _native.minimum(good, drawn)
+        mode = _native.floor((drawn + 1) * (good + 1) / (good + bad + 2))
+        return self._log_concave(shape, device, [good, bad, drawn], ends, mode, _log_hypergeometric, found)
+
+    def negative_binomial(
+        self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """How many trials fail before `n` have succeeded, each with probability `p`; n need not be whole."""
+        shape, device, (n, p) = self._parameters("negative_binomial", size, device, n=(n, "positive"), p=(p, "chance"))
+        means = self.gamma(n, (1 - p) / p, (_count(shape),), device=device)
+        return self.poisson(means, dtype=_number(dtype, "negative_binomial")).reshape(shape)
+
+    def geometric(
+        self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """How many trials there are until one succeeds, each with probability `p`."""
+        found = _number(dtype, "geometric")
+        shape, device, (p,) = self._parameters("geometric", size, device, p=(p, "chance"))
+        k = _native.ceil(-self._exponential(_count(shape), device) / _native.log1p(-p))
+        return _whole(_native.clip(k, 1.0, _LARGEST), shape, found)
+
+    def logseries(
+        self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Integers k from 1 on with probabilities in proportion to p ** k / k. Source: Kemp 1981."""
+        found = _number(dtype, "logseries")
+        shape, device, (p,) = self._parameters("logseries", size, device, p=(p, "below one"))
+        n = _count(shape)
+        v = self._uniform(n, device)
+        q = -_native.expm1(_native.log1p(-p) * self._uniform(n, device))
+        q = _native.clip(q, 1e-300, 1 - _EPSILON)
+        k = _native.where(
+            v <= q * q, _native.floor(1 + _native.log(v) / _native.log(q)), _native.where(v <= q, 2.0, 1.0)
+        )
+        return _whole(_native.clip(_native.where(v >= p, 1.0, k), 1.0, _LARGEST), shape, found)
+
+    def zipf(
+        self, a: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Integers k from 1 on with probabilities in proportion to k ** -a, of those that int64 holds."""
+        found = _number(dtype, "zipf")
+        shape, device, (a,) = self._parameters("zipf", size, device, a=(a, "above one"))
+        x = self._accepted(_count(shape), device, [_native.minimum(a, 1025.0) - 1], _of_devroye)
+        return _whole(x, shape, found)
+
+    def noncentral_chisquare(
+        self,
+        df: Any,
+        nonc: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the noncentral chi-squared distribution: `df` degrees of freedom and twice a Poisson variate."""
+        shape, device, (df, nonc) = self._parameters(
+            "noncentral_chisquare", size, device, df=(df, "positive"), nonc=(nonc, "natural")
+        )
+        extra = 2 * self.poisson(nonc / 2, (_count(shape),), "float64", device=device)
+        return self.chisquare(df + extra, dtype=dtype).reshape(shape)
+
+    def noncentral_f(
+        self,
+        dfnum: Any,
+        dfden: Any,
+        nonc: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the noncentral F distribution: a noncentral chi-squared variate in Fisher's quotient."""
+        shape, device, (top, bottom, nonc) = self._parameters(
+            *("noncentral_f", size, device),
+            dfnum=(dfnum, "positive"),
+            dfden=(dfden, "positive"),
+            nonc=(nonc, "natural"),
+        )
+        n = (_count(shape),)
+        x = self.noncentral_chisquare(top, nonc, n, device=device) / top
+        y = self.chisquare(bottom, n, device=device) / bottom
+        return (x / y).astype(resolve(dtype), copy=False).reshape(shape)
+
+    def multinomial(
+        self,
+        n: Any,
+        pvals: ArrayLike,
+        size: Shape | None = None,
+        dtype: DTypeLike = "int64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """How often each of some outcomes happens in `n` trials; the last axis is that of the outcomes.
+
+        pvals: their probabilities along the last axis; what they lack of 1 is the last one's. ValueError for a sum
+        above 1. An array of `n` gives a row for each of its elements.
+        """
+        like = next((x for x in (n, pvals) if isinstance(x, ndarray)), None)
+        device = like.device if like is not None else self._device if device is None else device
+        p = as_array(pvals, like) if like is not None else _native.asarray(pvals, device=device)
+        p = _checked(p.astype(_FLOAT64, copy=False), "pvals", "probability", "multinomial")
+        if p.ndim == 0:
+            raise ValueError("multinomial(): pvals has no axis; give the probabilities of the outcomes")
+        if p.shape[-1] == 0:
+            raise ValueError("multinomial(): pvals is empty; give the probabilities of the outcomes")
+        if bool((p[..., :-1].sum(-1) > 1 + 1e-12).any()):
+            raise ValueError("multinomial(): pvals sum to more than 1. Divide them by their sum")
+        shape, _, (left,) = self._parameters("multinomial", None, p.device, n=(n, "count"))
+        trials = left.reshape(shape)
+        if size is None:
+            common = _native.broadcast_to(trials, _both(shape, p.shape[:-1])).shape
+        else:
+            common = shape_of(size, "multinomial")
+        rest = _native.broadcast_to(trials, common).copy()
+        chances, columns = _native.broadcast_to(p, (*common, p.shape[-1])), []
+        missing = _native.broadcast_to(p[..., 0] * 0 + 1, common)
+        for i in range(p.shape[-1] - 1):
+            part = _native.clip(chances[..., i] / _native.where(missing > 0, missing, 1.0), 0.0, 1.0)
+            columns.append(self.binomial(rest, part))
+            rest, missing = rest - columns[-1], missing - chances[..., i]
+        return _native.stack([*columns, rest.astype("int64")], -1).astype(_number(dtype, "multinomial"), copy=False)
+
+    def multivariate_hypergeometric(
+        self,
+        colors: ArrayLike,
+        nsample: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "int64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """How many of each colour are among `nsample`, drawn without replacement; the last axis is that of the colours.
+
+        colors: how many there are of each. ValueError where more are drawn than there are.
+        """
+        pool = as_array(colors) if isinstance(colors, ndarray) else _native.asarray(colors, device=device)
+        if pool.ndim != 1 or kind_of(pool.dtype) not in "iu" or pool.size == 0:
+            raise ValueError(
+                f"multivariate_hypergeometric(): colors is {pool.dtype} of shape {pool.shape}; give counts"
+            )
+        counts = _checked(pool.astype(_FLOAT64), "colors", "count", "multivariate_hypergeometric")
+        shape = () if size is None else shape_of(size, "multivariate_hypergeometric")
+        rest = _native.broadcast_to(_native.asarray(float(nsample), _FLOAT64, device=pool.device), shape)
+        columns = []
+        for i in range(pool.size):
+            columns.append(self.hypergeometric(counts[i], counts[i + 1 :].sum(), rest, shape))
+            rest = rest - columns[-1]
+        found = _number(dtype, "multivariate_hypergeometric")
+        return _native.stack(columns, -1).astype(found, copy=False)
+
+
+def _both(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    from dlbridge.nd._arguments import broadcast_shapes
+
+    return broadcast_shapes(one, other)
+
+
+def _number(dtype: DTypeLike, operation: str) -> Any:
+    found = resolve(dtype)
+    if kind_of(found) not in "iuf":
+        raise TypeError(f"{operation}(): dtype is {found}; it must be of integers, or of floats that hold them")
+    return found
+
+
+def _whole(k: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
+    return k.astype("int64").astype(dtype, copy=False).reshape(shape)
+
+
+def _of_devroye(source: _Distributions, n: int, device: DeviceLike, am1: ndarray) -> tuple[ndarray, ndarray]:
+    """Devroye 1986, X.6: the tail of the Pareto distribution that has no integer beyond int64."""
+    least = _native.exp(-am1 * 43.66827237527655)  # of the largest integer: its logarithm
+    u = least + (1 - least) * source._uniform(n, device)
+    x = _native.clip(_native.floor(_native.exp(-_native.log(u) / am1)), 1.0, _LARGEST)
+    ratio = am1 * _native.log1p(1 / x)
+    left = source._uniform(n, device) * x * _native.expm1(ratio) * _native.exp(am1 * 0.6931471805599453 - ratio)
+    return x, left <= _native.expm1(am1 * 0.6931471805599453)

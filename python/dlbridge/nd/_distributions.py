@@ -1,0 +1,420 @@
+"""Distributions of floats, made of the kernels' uniform, normal and exponential numbers."""
+
+from __future__ import annotations
+
+from math import inf, pi
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import as_array, broadcast_shapes, shape_of
+from dlbridge.nd._draws import _Draws, _float
+from dlbridge.nd._dtypes import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from dlbridge.nd._arguments import DeviceLike, DTypeLike, Shape
+
+ndarray = _native.ndarray
+_FLOAT64 = BY_NAME["float64"]
+_EPSILON = 2.0**-54  # keeps logarithms of uniform numbers finite
+
+# What a parameter must be: a test of numbers and of arrays, false for NaN, and its name.
+_RULES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "any": (lambda x: abs(x) < inf, "finite"),
+    "positive": (lambda x: (x > 0) & (x < inf), "finite and above 0"),
+    "natural": (lambda x: (x >= 0) & (x < inf), "finite and not negative"),
+    "count": (lambda x: (x >= 0) & (x < 2.0**62), "from 0 to 2**62"),
+    "probability": (lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
+    "chance": (lambda x: (x > 0) & (x <= 1), "above 0 and at most 1"),
+    "below one": (lambda x: (x >= 0) & (x < 1), "from 0 to below 1"),
+    "above one": (lambda x: (x > 1) & (x < inf), "finite and above 1"),
+}
+
+
+def _checked(value: Any, name: str, rule: str, operation: str) -> Any:
+    """The parameter. ValueError where it breaks the rule: for an array, the host waits."""
+    holds, text = _RULES[rule]
+    fits = holds(value)
+    if not bool(fits.all() if isinstance(fits, ndarray) else fits):
+        got = "an array that is not" if isinstance(value, ndarray) else value
+        raise ValueError(f"{operation}(): {name} is {got}; it must be {text}")
+    return value
+
+
+class _Distributions(_Draws):
+    """Parameters are numbers, or arrays that broadcast to `size`; ValueError for those that no distribution has."""
+
+    def _parameters(
+        self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
+    ) -> tuple[tuple[int, ...], Any, list[ndarray]]:
+        """The shape, the device, and the parameters as float64: of no dimension, or a line with one for each draw."""
+        like = next((value for value, _ in given.values() if isinstance(value, ndarray)), None)
+        device = like.device if like is not None else self._device if device is None else device
+        arrays = []
+        for name, (value, rule) in given.items():
+            if isinstance(value, (ndarray, list, tuple)):
+                x = _native.asarray(value, device=device) if like is None else as_array(value, like)
+                x = x.astype(_FLOAT64, copy=False)
+                arrays.append(_checked(x, name, rule, operation))
+            else:
+                arrays.append(_native.asarray(_checked(float(value), name, rule, operation), _FLOAT64, device=device))
+        common = broadcast_shapes(*(x.shape for x in arrays))
+        shape = common if size is None else shape_of(size, operation)
+        if broadcast_shapes(shape, common) != shape:
+            raise ValueError(f"{operation}(): size {size} is not what parameters of shape {common} broadcast to")
+        lines = [x if x.ndim == 0 else _native.broadcast_to(x, shape).reshape(-1) for x in arrays]
+        return shape, arrays[0].device, lines
+
+    def _uniform(self, n: int, device: DeviceLike) -> ndarray:
+        """n numbers in (0, 1)."""
+        u = self._draw("uniform", (n,), _FLOAT64, None, device)
+        return _native.clip(u, _EPSILON, 1 - 2 * _EPSILON)
+
+    def _normal(self, n: int, device: DeviceLike) -> ndarray:
+        return self._draw("normal", (n,), _FLOAT64, None, device)
+
+    def _exponential(self, n: int, device: DeviceLike) -> ndarray:
+        return self._draw("exponential", (n,), _FLOAT64, None, device, 1.0)
+
+    def _accepted(
+        self,
+        n: int,
+        device: DeviceLike,
+        parameters: list[ndarray],
+        propose: Callable[..., tuple[ndarray, ndarray]],
+    ) -> ndarray:
+        """n numbers by rejection: propose(source, count, device, *parameters) gives numbers, and which of them hold.
+
+        The numbers come from a generator of their own, so that this one uses one counter however many are rejected.
+        The host waits for each round.
+        """
+        source = self.spawn(1)[0]
+        values, holds = propose(source, n, device, *parameters)
+        rest = _native.nonzero(~holds)[0]
+        while rest.size:
+            of_rest = [p if p.ndim == 0 else p[rest] for p in parameters]
+            again, holds = propose(source, rest.size, device, *of_rest)
+            values[rest] = again
+            rest = rest[~holds]
+        return values
+
+    def _located(
+        self,
+        operation: str,
+        loc: Any,
+        scale: Any,
+        size: Shape | None,
+        dtype: DTypeLike,
+        device: Any,
+        shape_of_it: Callable[[ndarray], Any],
+    ) -> ndarray:
+        """loc + scale * shape_of_it(uniform numbers in (0, 1))."""
+        found = _float(dtype, operation)
+        shape, device, (loc, scale) = self._parameters(
+            operation, size, device, loc=(loc, "any"), scale=(scale, "natural")
+        )
+        n = _count(shape)
+        return _finished(loc + scale * shape_of_it(self._uniform(n, device)), shape, found)
+
+    # --- by one formula ----------------------------------------------------------------------------------------------
+
+    def lognormal(
+        self,
+        mean: Any = 0.0,
+        sigma: Any = 1.0,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats whose logarithm is normally distributed."""
+        return _native.exp(self.normal(mean, sigma, size, device=device)).astype(_float(dtype, "lognormal"), copy=False)
+
+    def laplace(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the double exponential distribution around `loc`."""
+        log = _native.log
+        return self._located(
+            *("laplace", loc, scale, size, dtype, device),
+            lambda u: _native.where(u < 0.5, log(2 * u), -log(2 * (1 - u))),
+        )
+
+    def logistic(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the logistic distribution around `loc`."""
+        return self._located("logistic", loc, scale, size, dtype, device, lambda u: _native.log(u / (1 - u)))
+
+    def gumbel(
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the Gumbel distribution with its mode at `loc`."""
+        return self._located("gumbel", loc, scale, size, dtype, device, lambda u: -_native.log(-_native.log(u)))
+
+    def rayleigh(
+        self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of the Rayleigh distribution."""
+        return self._located("rayleigh", 0.0, scale, size, dtype, device, lambda u: _native.sqrt(-2 * _native.log(u)))
+
+    def standard_cauchy(
+        self, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of the Cauchy distribution around 0."""
+        return self._located(
+            "standard_cauchy", 0.0, 1.0, size, dtype, device, lambda u: _native.tan((u - 0.5) * 3.141592653589793)
+        )
+
+    def _powered(
+        self,
+        operation: str,
+        a: Any,
+        size: Shape | None,
+        dtype: DTypeLike,
+        device: DeviceLike,
+        of: Callable[[ndarray, ndarray], Any],
+    ) -> ndarray:
+        """of(exponential numbers, a)."""
+        found = _float(dtype, operation)
+        shape, device, (a,) = self._parameters(operation, size, device, a=(a, "positive"))
+        return _finished(of(self._exponential(_count(shape), device), a), shape, found)
+
+    def pareto(
+        self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of the Pareto II (Lomax) distribution with shape `a`, from 0."""
+        return self._powered("pareto", a, size, dtype, device, lambda e, a: _native.expm1(e / a))
+
+    def power(
+        self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats in [0, 1] with the density a * x ** (a - 1)."""
+        return self._powered("power", a, size, dtype, device, lambda e, a: _native.exp(-e / a))
+
+    def weibull(
+        self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of the Weibull distribution with shape `a` and scale 1."""
+        return self._powered("weibull", a, size, dtype, device, lambda e, a: _native.power(e, 1 / a))
+
+    def triangular(
+        self,
+        left: Any,
+        mode: Any,
+        right: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats in [left, right] whose density rises to `mode` and falls from there.
+
+        ValueError unless left <= mode <= right and left < right.
+        """
+        found = _float(dtype, "triangular")
+        shape, device, (a, c, b) = self._parameters(
+            "triangular", size, device, left=(left, "any"), mode=(mode, "any"), right=(right, "any")
+        )
+        if not bool(((a <= c) & (c <= b) & (a < b)).all()):
+            raise ValueError("triangular(): left <= mode <= right and left < right must hold")
+        u = self._uniform(_count(shape), device)
+        rising = a + _native.sqrt(u * (b - a) * (c - a))
+        x = _native.where(u * (b - a) <= c - a, rising, b - _native.sqrt((1 - u) * (b - a) * (b - c)))
+        return _finished(x, shape, found)
+
+    def wald(
+        self,
+        mean: Any,
+        scale: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the inverse Gaussian distribution. Source: Michael, Schucany, Haas 1976."""
+        found = _float(dtype, "wald")
+        shape, device, (m, s) = self._parameters(
+            "wald", size, device, mean=(mean, "positive"), scale=(scale, "positive")
+        )
+        n = _count(shape)
+        y = m * _native.maximum(_native.square(self._normal(n, device)), 1e-300)
+        root = _native.sqrt(4 * s * y + y * y)
+        x = 4 * m * s * y / _native.square(root + y)  # the smaller root, without a difference
+        x = _native.where(self._uniform(n, device) * (m + x) <= m, x, m * m / x)
+        return _finished(x, shape, found)
+
+    # --- of gamma variates -------------------------------------------------------------------------------------------
+
+    def _gammas(self, n: int, device: DeviceLike, a: ndarray) -> tuple[ndarray, ndarray | float]:
+        """x, b: x * exp(-b) is gamma distributed with shape a; b is what underflows where a is small.
+
+        Source: Marsaglia, Tsang 2000.
+        """
+        small = a < 1
+        if not bool(small.any()):
+            return self._accepted(n, device, [a], _of_marsaglia_and_tsang), 0.0
+        x = self._accepted(n, device, [_native.where(small, a + 1, a)], _of_marsaglia_and_tsang)
+        return x, _native.where(small, self._exponential(n, device) / a, 0.0)
+
+    def _log_gammas(self, n: int, device: DeviceLike, a: ndarray) -> ndarray:
+        x, b = self._gammas(n, device, a)
+        return _native.log(x) - b
+
+    def _chisquares(self, n: int, device: DeviceLike, df: ndarray) -> ndarray:
+        x, b = self._gammas(n, device, df / 2)
+        return 2 * x * _native.exp(-b) if isinstance(b, ndarray) else 2 * x
+
+    def standard_gamma(
+        self,
+        shape: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        out: ndarray | None = None,
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the gamma distribution with that shape and scale 1. out: an array to fill, of that dtype."""
+        found = _float(dtype, "standard_gamma")
+        if out is not None:
+            from dlbridge.nd._draws import _checked_out
+
+            device, size = out.device, _checked_out(out, size, found, "standard_gamma").shape
+        extents, device, (a,) = self._parameters("standard_gamma", size, device, shape=(shape, "natural"))
+        x, b = self._gammas(_count(extents), device, a)
+        result = _finished(x * _native.exp(-b) if isinstance(b, ndarray) else x, extents, found)
+        if out is None:
+            return result
+        _native.copyto(out, result)
+        return out
+
+    def gamma(
+        self,
+        shape: Any,
+        scale: Any = 1.0,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of the gamma distribution with that shape and scale."""
+        found = _float(dtype, "gamma")
+        extents, device, (a, s) = self._parameters(
+            "gamma", size, device, shape=(shape, "natural"), scale=(scale, "natural")
+        )
+        x, b = self._gammas(_count(extents), device, a)
+        return _finished(s * (x * _native.exp(-b) if isinstance(b, ndarray) else x), extents, found)
+
+    def beta(
+        self, a: Any, b: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats in [0, 1] of the beta distribution."""
+        found = _float(dtype, "beta")
+        shape, device, (a, b) = self._parameters("beta", size, device, a=(a, "positive"), b=(b, "positive"))
+        n = _count(shape)
+        x, y = self._log_gammas(n, device, a), self._log_gammas(n, device, b)
+        return _finished(_native.exp(x - _native.logaddexp(x, y)), shape, found)
+
+    def chisquare(
+        self, df: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of the chi-squared distribution with `df` degrees of freedom."""
+        found = _float(dtype, "chisquare")
+        shape, device, (df,) = self._parameters("chisquare", size, device, df=(df, "positive"))
+        return _finished(self._chisquares(_count(shape), device, df), shape, found)
+
+    def f(
+        self,
+        dfnum: Any,
+        dfden: Any,
+        size: Shape | None = None,
+        dtype: DTypeLike = "float64",
+        *,
+        device: DeviceLike = None,
+    ) -> ndarray:
+        """Floats of Fisher's distribution: the quotient of two chi-squared variates by their degrees of freedom."""
+        found = _float(dtype, "f")
+        shape, device, (top, bottom) = self._parameters(
+            "f", size, device, dfnum=(dfnum, "positive"), dfden=(dfden, "positive")
+        )
+        n = _count(shape)
+        x, y = self._chisquares(n, device, top), self._chisquares(n, device, bottom)
+        return _finished((x / top) / (y / bottom), shape, found)
+
+    def standard_t(
+        self, df: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Floats of Student's distribution with `df` degrees of freedom."""
+        found = _float(dtype, "standard_t")
+        shape, device, (df,) = self._parameters("standard_t", size, device, df=(df, "positive"))
+        n = _count(shape)
+        return _finished(self._normal(n, device) / _native.sqrt(self._chisquares(n, device, df) / df), shape, found)
+
+    def vonmises(
+        self, mu: Any, kappa: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
+    ) -> ndarray:
+        """Angles in [-pi, pi] of the von Mises distribution around `mu`. Source: Best, Fisher 1979."""
+        found = _float(dtype, "vonmises")
+        shape, device, (mu, kappa) = self._parameters(
+            "vonmises", size, device, mu=(mu, "any"), kappa=(kappa, "natural")
+        )
+        x = self._accepted(_count(shape), device, [_native.maximum(kappa, 1e-8)], _of_best_and_fisher)
+        return _finished(_native.remainder(mu + x + pi, 2 * pi) - pi, shape, found)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def _finished(x: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
+    return x.astype(dtype, copy=False).reshape(shape)
+
+
+def _of_marsaglia_and_tsang(source: _Distributions, n: int, device: DeviceLike, a: ndarray) -> tuple[ndarray, ndarray]:
+    d = a - 1 / 3
+    x = source._normal(n, device)
+    v = 1 + x / _native.sqrt(9 * d)
+    v = v * v * v
+    safe = _native.where(v > 0, v, 1.0)
+    bound = 0.5 * x * x + d * (1 - safe + _native.log(safe))
+    return d * v, (v > 0) & (-source._exponential(n, device) < bound)
+
+
+def _of_best_and_fisher(source: _Distributions, n: int, device: DeviceLike, kappa: ndarray) -> tuple[ndarray, ndarray]:
+    """Beyond a million, where the formula cancels, the normal distribution that it has become."""
+    sharp, k = kappa > 1e6, _native.minimum(kappa, 1e6)
+    r = 1 + _native.sqrt(1 + 4 * k * k)
+    rho = (r - _native.sqrt(2 * r)) / (2 * k)
+    s = _native.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * _native.where(rho > 0, rho, 1.0)))
+    z = _native.cos(pi * source._uniform(n, device))
+    w = (1 + s * z) / (s + z)
+    y = _native.maximum(k * (s - w), 1e-300)
+    v = source._uniform(n, device)
+    holds = (y * (2 - y) - v >= 0) | (_native.log(y / v) + 1 - y >= 0)
+    angle = _native.arccos(_native.clip(w, -1.0, 1.0))
+    angle = _native.where(source._uniform(n, device) < 0.5, -angle, angle)
+    x = _native.where(sharp, source._normal(n, device) / _native.sqrt(kappa), angle)
+    return x, holds | sharp

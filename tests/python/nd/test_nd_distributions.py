@@ -1,0 +1,243 @@
+"""Random distributions: goodness of fit beside SciPy's, moments, parameters in arrays, what is refused."""
+
+import numpy as np
+import pytest
+from dlbridge import nd
+
+stats = pytest.importorskip("scipy.stats")
+N = 20_000
+
+CONTINUOUS = {
+    "beta(2.0, 3.5)": stats.beta(2, 3.5),
+    "beta(0.3, 0.4)": stats.beta(0.3, 0.4),
+    "chisquare(3)": stats.chi2(3),
+    "f(4, 9)": stats.f(4, 9),
+    "gamma(2.5, 2.0)": stats.gamma(2.5, scale=2),
+    "gamma(0.2)": stats.gamma(0.2),
+    "gamma(4000)": stats.gamma(4000),
+    "gumbel(1, 2)": stats.gumbel_r(1, 2),
+    "laplace(1, 2)": stats.laplace(1, 2),
+    "logistic(1, 2)": stats.logistic(1, 2),
+    "lognormal(0.5, 0.7)": stats.lognorm(0.7, scale=np.exp(0.5)),
+    "noncentral_chisquare(3, 2)": stats.ncx2(3, 2),
+    "noncentral_chisquare(0.6, 20)": stats.ncx2(0.6, 20),
+    "noncentral_f(5, 9, 3)": stats.ncf(5, 9, 3),
+    "pareto(3)": stats.lomax(3),
+    "power(2.5)": stats.powerlaw(2.5),
+    "rayleigh(2)": stats.rayleigh(scale=2),
+    "standard_cauchy()": stats.cauchy(),
+    "standard_gamma(0.9)": stats.gamma(0.9),
+    "standard_gamma(1)": stats.gamma(1),
+    "standard_t(4)": stats.t(4),
+    "triangular(-1, 0, 3)": stats.triang(0.25, -1, 4),
+    "triangular(0, 1, 1)": stats.triang(1, 0, 1),
+    "vonmises(0.5, 4)": stats.vonmises(4, 0.5, 1),
+    "vonmises(0, 0)": stats.uniform(-np.pi, 2 * np.pi),
+    "vonmises(0, 1e8)": stats.norm(0, 1e-4),
+    "wald(2, 3)": stats.invgauss(2 / 3, scale=3),
+    "weibull(1.7)": stats.weibull_min(1.7),
+    "exponential(3)": stats.expon(scale=3),
+    "normal(1, 3)": stats.norm(1, 3),
+}
+DISCRETE = {
+    "binomial(10, 0.3)": stats.binom(10, 0.3),
+    "binomial(100_000, 0.4)": stats.binom(100_000, 0.4),
+    "geometric(0.3)": stats.geom(0.3),
+    "hypergeometric(15, 20, 10)": stats.hypergeom(35, 15, 10),
+    "hypergeometric(4000, 6000, 7000)": stats.hypergeom(10_000, 4000, 7000),
+    "logseries(0.8)": stats.logser(0.8),
+    "negative_binomial(3.5, 0.4)": stats.nbinom(3.5, 0.4),
+    "poisson(0.7)": stats.poisson(0.7),
+    "poisson(40)": stats.poisson(40),
+    "poisson(1e7)": stats.poisson(1e7),
+    "zipf(3.0)": stats.zipf(3.0),
+}
+
+
+def drawn(call, device, size=N):
+    """The numbers of a call, with parameters as they stand; by another route, with parameters in arrays."""
+    name, parameters = call[:-1].split("(")
+    numbers = eval(f"[{parameters}]")
+    one = getattr(nd.random.default_rng(12, device=device), name)(*numbers, size=size)
+    many = [nd.full((size,), float(x), device=device) for x in numbers]
+    other = getattr(nd.random.default_rng(13, device=device), name)(*many) if many else one
+    assert one.shape == other.shape == (size,) and str(one.device).startswith(device)
+    return [nd.asnumpy(one), nd.asnumpy(other)]
+
+
+@pytest.mark.parametrize("call", CONTINUOUS)
+def test_floats_fit_their_distribution(call, device):
+    """Kolmogorov and Smirnov: fixed seeds, so that a p-value below 1e-4 is a wrong distribution."""
+    for x in drawn(call, device):
+        assert stats.kstest(x, CONTINUOUS[call].cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("call", DISCRETE)
+def test_counts_fit_their_distribution(call, device):
+    """Pearson, over bins of at least some twenty expected counts."""
+    known = DISCRETE[call]
+    for x in drawn(call, device):
+        assert x.dtype == "int64"
+        edges = np.unique(known.ppf(np.linspace(0.002, 0.998, 40)))
+        observed = np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1)
+        expected = np.diff([0.0, *known.cdf(edges), 1.0]) * N
+        kept = expected > 5
+        if not kept.all():
+            observed, expected = (np.append(v[kept], v[~kept].sum()) for v in (observed, expected))
+        kept = expected > 0
+        assert observed[~kept].sum() == 0
+        chi2 = ((observed[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+        assert stats.chi2.sf(chi2, kept.sum() - 1) > 1e-4, (observed, expected)
+
+
+def test_vectors_have_their_moments(device):
+    g = nd.random.default_rng(3, device=device)
+    x = nd.asnumpy(g.dirichlet([0.5, 2.0, 1.5], N))
+    np.testing.assert_allclose(x.sum(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(x.mean(0), [0.125, 0.5, 0.375], atol=0.01)
+    assert stats.kstest(x[:, 1], stats.beta(2, 2).cdf).pvalue > 1e-4
+    assert nd.asnumpy(g.dirichlet([1e-5, 1e-5], 100)).max() > 0.99  # the gamma variates of both underflow
+    counts = nd.asnumpy(g.multinomial(50, [0.2, 0.5, 0.3], N))
+    assert (counts.sum(-1) == 50).all() and counts.dtype == "int64"
+    np.testing.assert_allclose(counts.mean(0), [10, 25, 15], atol=0.2)
+    np.testing.assert_allclose(np.cov(counts.T)[0, 1], -50 * 0.2 * 0.5, rtol=0.1)
+    assert g.multinomial(nd.asarray([3, 0], device=device), [0.5, 0.5]).shape == (2, 2)
+    assert g.multinomial(7, [0.0, 1.0, 0.0]).tolist() == [0, 7, 0] and g.multinomial(7, [1.0]).tolist() == [7]
+    balls = nd.asnumpy(g.multivariate_hypergeometric([10, 0, 20], 6, N))
+    assert (balls.sum(-1) == 6).all() and (balls[:, 1] == 0).all()
+    np.testing.assert_allclose(balls.mean(0), [2, 0, 4], atol=0.05)
+    cov = np.array([[2.0, 0.6], [0.6, 1.0]])
+    for method in ("svd", "eigh", "cholesky"):
+        x = nd.asnumpy(g.multivariate_normal([1.0, -1.0], cov.tolist(), N, method=method))
+        np.testing.assert_allclose(x.mean(0), [1, -1], atol=0.05)
+        np.testing.assert_allclose(np.cov(x.T), cov, atol=0.08)
+    assert g.multivariate_normal(nd.ones(2, device=device), nd.eye(2, device=device), (3, 4)).shape == (3, 4, 2)
+    with pytest.warns(RuntimeWarning, match="not symmetric positive semidefinite"):
+        g.multivariate_normal([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
+
+
+EDGES = {
+    "binomial(9, 0.0)": 0,
+    "binomial(9, 1.0)": 9,
+    "binomial(0, 0.5)": 0,
+    "geometric(1)": 1,
+    "hypergeometric(5, 10, 15)": 5,
+    "hypergeometric(5, 10, 0)": 0,
+    "hypergeometric(0, 0, 0)": 0,
+    "hypergeometric(5, 0, 3)": 3,
+    "logseries(0)": 1,
+    "negative_binomial(3, 1)": 0,
+    "poisson(0)": 0,
+    "zipf(2000)": 1,
+    "standard_gamma(0)": 0.0,
+    "gamma(2, 0)": 0.0,
+}
+
+
+@pytest.mark.parametrize("call", EDGES)
+def test_what_is_certain_is_drawn(call, device):
+    for x in drawn(call, device, 9):
+        assert x.tolist() == [EDGES[call]] * 9
+
+
+def test_large_means_neither_cancel_nor_overflow(device):
+    """Beyond 2**53, too, where the deviation is counted in steps of the floats."""
+    for mean in (1e12, 1e17):
+        x = nd.asnumpy(nd.random.default_rng(1, device=device).poisson(mean, 2000)).astype("float64")
+        z = (x - mean) / mean**0.5
+        assert abs(z.mean()) < 0.1 and abs(z.std() - 1) < 0.1
+    assert int(nd.random.default_rng(1, device=device).zipf(1.0001, 500).min()) >= 1
+    assert int(nd.random.default_rng(1, device=device).geometric(1e-300, 5).min()) > 0
+
+
+REFUSED = """
+beta(0, 1)
+beta(1, float('nan'))
+binomial(-1, 0.5)
+binomial(3, 1.5)
+chisquare(0)
+dirichlet([1.0, 0.0])
+dirichlet(2.0)
+exponential(v)
+f(1, -1)
+gamma(-1)
+gamma(float('inf'))
+geometric(0)
+gumbel(0, -1)
+hypergeometric(5, 10, 16)
+hypergeometric(-1, 10, 5)
+laplace(0, v)
+logseries(1.0)
+multinomial(3, [0.9, 0.9, 0.1])
+multinomial(3, [])
+multinomial(-1, [1.0])
+multivariate_hypergeometric([1, 2], 4)
+multivariate_hypergeometric([1.5], 1)
+multivariate_normal([0.0], [[1.0, 0], [0, 1]])
+multivariate_normal([0.0, 0.0], [[1.0, 2], [2, 1]], check_valid='raise')
+multivariate_normal([0.0], [[1.0]], method='qr')
+multivariate_normal([0.0], [[1.0]], check_valid='no')
+negative_binomial(0, 0.5)
+noncentral_chisquare(1, -1)
+noncentral_f(0, 1, 1)
+normal(0, v)
+pareto(0)
+poisson(-1)
+poisson(1e300)
+poisson(v)
+power(-1)
+rayleigh(-1)
+standard_gamma(v)
+standard_t(0)
+triangular(1, 0, 2)
+triangular(1, 1, 1)
+vonmises(0, -1)
+wald(0, 1)
+weibull(0)
+zipf(1)
+beta(2, [1.0, 2.0], size=3)
+"""
+
+
+@pytest.mark.parametrize("call", [line for line in REFUSED.splitlines() if line])
+def test_parameters_that_no_distribution_has_are_refused(call, device):
+    g = nd.random.default_rng(1, device=device)
+    scope = {name: getattr(g, name) for name in dir(g) if name[0] != "_"}
+    with pytest.raises(ValueError):
+        eval(call, {**scope, "v": nd.asarray([1.0, -1.0], device=device)})
+
+
+def test_results_have_their_dtype_and_place(device):
+    g = nd.random.default_rng(2, device=device)
+    assert g.gamma(2.0, size=3, dtype="float32").dtype == "float32"
+    assert g.poisson(2.0, size=3, dtype="int8").dtype == "int8"
+    assert g.binomial(5, 0.5).shape == () and g.beta(nd.ones((2, 1), device=device), [1.0, 2.0]).shape == (2, 2)
+    for empty in (0, (2, 0)):
+        assert g.gamma(2.0, size=empty).size == g.poisson(3.0, size=empty).size == g.zipf(2.0, empty).size == 0
+    out = nd.zeros((2, 3), "float32", device=device)
+    assert g.standard_gamma(2.0, dtype="float32", out=out) is out and float(out.min()) > 0
+    with pytest.raises(TypeError, match="dtype is int32; it must be a float"):
+        g.gamma(2.0, dtype="int32")
+    with pytest.raises(TypeError, match="dtype is bool; it must be of integers"):
+        g.poisson(2.0, dtype="bool")
+
+
+def test_a_rejection_uses_one_counter(device):
+    """So that what is drawn next is the same on every device, whatever was rejected before."""
+    g = nd.random.default_rng(2, device=device)
+    before = g.state["offset"]
+    g.standard_gamma(2.0, 1000)
+    assert g.state["offset"] == before + 1
+
+
+def test_random_state_has_the_older_names(device):
+    s = nd.random.RandomState(5, device=device)
+    state = s.get_state()
+    x = s.rand(3), s.randn(2), s.randint(5, size=4), s.random_sample(3), s.random_integers(6, size=50), s.tomaxint(2)
+    s.set_state(state)
+    again = s.rand(3)
+    s.seed(5)
+    assert nd.array_equal(again, x[0]) and nd.array_equal(s.rand(3), x[0])
+    assert int(x[4].min()) >= 1 and int(x[4].max()) <= 6 and int(x[5].min()) >= 0
+    assert s.random_integers(3, 3).item() == 3 and isinstance(s.spawn(1)[0], nd.random.RandomState)
+    assert isinstance(s, nd.random.Generator) and "RandomState" in repr(s)
