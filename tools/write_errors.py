@@ -31,7 +31,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(f"python/src/{name}.cpp" for name in ("adapt", "convert", "recast", "target", "tree")),
         *(
             f"python/dlbridge/_{name}.py"
-            for name in ("adapt", "convert", "frames", "may_convert", "packing", "records", "tree")
+            for name in ("adapt", "convert", "frames", "load", "may_convert", "packing", "records", "tree")
         ),
     ),
     "dlbridge.nd": ("ndarray/", "python/src/nd/", "python/dlbridge/nd/"),

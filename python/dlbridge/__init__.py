@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dlbridge._compat import install_as_dlpack
     from dlbridge._frames import planes
     from dlbridge._inspect import Report, inspect
+    from dlbridge._load import load
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
     from dlbridge._use import use
@@ -62,6 +63,7 @@ __all__ = [
     "get_include",
     "inspect",
     "install_as_dlpack",
+    "load",
     "pack_float4",
     "pack_int4",
     "planes",
@@ -78,6 +80,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "fields": ("dlbridge._records", "fields"),
     "inspect": ("dlbridge._inspect", "inspect"),
     "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
+    "load": ("dlbridge._load", "load"),
     "nd": ("dlbridge.nd", None),
     "pack_float4": ("dlbridge._packing", "pack_float4"),
     "pack_int4": ("dlbridge._packing", "pack_int4"),
