@@ -26,6 +26,12 @@ COMPOSED = Table(
             xp.insert(x, 3, 7)
             xp.insert(t, [1, 3], 2, axis=1)
             xp.trim_zeros(x)
+            xp.sort_complex(x)
+            xp.require(t, None, "F")
+            xp.asarray_chkfinite(x)
+            xp.intersect1d(x, x[::3], return_indices=True)
+            xp.pad(x, 5, "linear_ramp", end_values=3)
+            xp.pad(t, 2, "reflect", reflect_type="odd")
             xp.piecewise(x, [x.real < 0, x.real > 2], [-1, 5])
             xp.apply_over_axes(xp.sum, c, [0, 2])
             xp.r_[x, 1, x]
@@ -61,6 +67,7 @@ COMPOSED = Table(
             dtypes=("float32", "float64"),
             ulps=8,
         ),
+        *rows('xp.pad(x, 5, "maximum")\nxp.pad(t, 2, "median", stat_length=3)', dtypes=("int32", "float64")),
         *rows("xp.histogram2d(x, x[::-1], 4)\nxp.histogramdd(w, 3)", dtypes=("int32", "float64"), ulps=8),
         *rows("xp.packbits(x)\nxp.packbits(t, axis=1, bitorder='little')", dtypes=("bool", "uint8", "int32")),
         *rows("xp.unpackbits(x)\nxp.unpackbits(t, axis=0, count=9)", dtypes=("uint8",)),

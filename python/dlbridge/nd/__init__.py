@@ -32,13 +32,14 @@ _FUNCTIONS: dict[str, str] = {
         "frombuffer fromDlpack fromfunction fromiter full full_like get_array_module ones ones_like zeros "
         "zeros_like"
     ),
-    "_dtypes": "can_cast common_type dtype finfo iinfo isdtype promote_types result_type",
+    "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype promote_types result_type",
     "_einsum": "einsum",
     "_elementwise": (
         "angle around astype clip deg2rad degrees divmod fabs fix float_power imag interp isneginf isposinf "
         "lcm ldexp logaddexp2 modf nan_to_num rad2deg radians real real_if_close round sinc spacing trapezoid"
     ),
     "_files": "NpzFile fromfile fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
+    "_functional": "asarray_chkfinite byte_bounds require vectorize",
     "_grids": (
         "diag diag_indices diag_indices_from diagflat diagonal eye fill_diagonal identity indices "
         "mask_indices meshgrid mgrid ogrid "
@@ -50,7 +51,7 @@ _FUNCTIONS: dict[str, str] = {
         "ravel_multi_index select take take_along_axis unravel_index"
     ),
     "_joining": (
-        "append block column_stack concat concatenate delete dstack hstack insert pad repeat resize row_stack stack "
+        "append block column_stack concat concatenate delete dstack hstack insert repeat resize row_stack stack "
         "tile trim_zeros vstack"
     ),
     "_kernels.elementwise": "ElementwiseKernel",
@@ -69,14 +70,17 @@ _FUNCTIONS: dict[str, str] = {
     "_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_nan_quantiles": "nanmedian nanpercentile nanquantile",
     "_flat": "flatiter",
+    "_padding": "pad",
     "_polynomials": "poly poly1d polyadd polyfit polymul polysub polyval roots",
-    "_printing": "array2string array_repr array_str base_repr binary_repr",
+    "_printing": (
+        "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific"
+    ),
     "_products": "dot inner kron matmul outer tensordot vdot vecdot",
     "_quantiles": "median percentile quantile",
     "_ranges": "arange geomspace linspace logspace",
     "_searching": (
         "argmax argmin argpartition argsort argwhere digitize extract flatnonzero lexsort nonzero partition "
-        "searchsorted sort where"
+        "searchsorted sort sort_complex where"
     ),
     "_sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values"

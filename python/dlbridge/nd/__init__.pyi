@@ -39,6 +39,7 @@ from dlbridge.nd._dtypes import dtype as dtype
 from dlbridge.nd._dtypes import finfo as finfo
 from dlbridge.nd._dtypes import iinfo as iinfo
 from dlbridge.nd._dtypes import isdtype as isdtype
+from dlbridge.nd._dtypes import issubdtype as issubdtype
 from dlbridge.nd._dtypes import promote_types as promote_types
 from dlbridge.nd._dtypes import result_type as result_type
 from dlbridge.nd._einsum import einsum as einsum
@@ -80,6 +81,10 @@ from dlbridge.nd._files import savetxt as savetxt
 from dlbridge.nd._files import savez as savez
 from dlbridge.nd._files import savez_compressed as savez_compressed
 from dlbridge.nd._flat import flatiter as flatiter
+from dlbridge.nd._functional import asarray_chkfinite as asarray_chkfinite
+from dlbridge.nd._functional import byte_bounds as byte_bounds
+from dlbridge.nd._functional import require as require
+from dlbridge.nd._functional import vectorize as vectorize
 from dlbridge.nd._grids import diag as diag
 from dlbridge.nd._grids import diag_indices as diag_indices
 from dlbridge.nd._grids import diag_indices_from as diag_indices_from
@@ -132,7 +137,6 @@ from dlbridge.nd._joining import delete as delete
 from dlbridge.nd._joining import dstack as dstack
 from dlbridge.nd._joining import hstack as hstack
 from dlbridge.nd._joining import insert as insert
-from dlbridge.nd._joining import pad as pad
 from dlbridge.nd._joining import repeat as repeat
 from dlbridge.nd._joining import resize as resize
 from dlbridge.nd._joining import row_stack as row_stack
@@ -206,6 +210,7 @@ from dlbridge.nd._native import HostArray as HostArray
 from dlbridge.nd._native import empty as empty
 from dlbridge.nd._native import ndarray as ndarray
 from dlbridge.nd._native import ufunc as ufunc
+from dlbridge.nd._padding import pad as pad
 from dlbridge.nd._polynomials import poly as poly
 from dlbridge.nd._polynomials import poly1d as poly1d
 from dlbridge.nd._polynomials import polyadd as polyadd
@@ -219,6 +224,8 @@ from dlbridge.nd._printing import array_repr as array_repr
 from dlbridge.nd._printing import array_str as array_str
 from dlbridge.nd._printing import base_repr as base_repr
 from dlbridge.nd._printing import binary_repr as binary_repr
+from dlbridge.nd._printing import format_float_positional as format_float_positional
+from dlbridge.nd._printing import format_float_scientific as format_float_scientific
 from dlbridge.nd._products import dot as dot
 from dlbridge.nd._products import inner as inner
 from dlbridge.nd._products import kron as kron
@@ -247,6 +254,7 @@ from dlbridge.nd._searching import nonzero as nonzero
 from dlbridge.nd._searching import partition as partition
 from dlbridge.nd._searching import searchsorted as searchsorted
 from dlbridge.nd._searching import sort as sort
+from dlbridge.nd._searching import sort_complex as sort_complex
 from dlbridge.nd._searching import where as where
 from dlbridge.nd._sets import intersect1d as intersect1d
 from dlbridge.nd._sets import isin as isin

@@ -226,7 +226,8 @@ class _Counts(_Distributions):
             "noncentral_chisquare", size, device, df=(df, "positive"), nonc=(nonc, "natural")
         )
         extra = 2 * self.poisson(nonc / 2, (_count(shape),), "float64", device=device)
-        return self.chisquare(df + extra, dtype=dtype).reshape(shape)
+        x = self.chisquare(df + extra).reshape(shape)
+        return x.astype(_number(dtype, "noncentral_chisquare"), copy=False)
 
     def noncentral_f(
         self,
@@ -248,7 +249,7 @@ class _Counts(_Distributions):
         n = (_count(shape),)
         x = self.noncentral_chisquare(top, nonc, n, device=device) / top
         y = self.chisquare(bottom, n, device=device) / bottom
-        return (x / y).astype(resolve(dtype), copy=False).reshape(shape)
+        return (x / y).astype(_number(dtype, "noncentral_f"), copy=False).reshape(shape)
 
     def multinomial(
         self,

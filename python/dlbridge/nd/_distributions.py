@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, pi
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, shape_of
+from dlbridge.nd._arguments import as_array, broadcast_shapes, is_scalar, shape_of
 from dlbridge.nd._draws import _Draws, _float
 from dlbridge.nd._dtypes import BY_NAME
 
@@ -54,12 +54,13 @@ class _Distributions(_Draws):
         device = like.device if like is not None else self._device if device is None else device
         arrays = []
         for name, (value, rule) in given.items():
-            if isinstance(value, (ndarray, list, tuple)):
-                x = _native.asarray(value, device=device) if like is None else as_array(value, like)
-                x = x.astype(_FLOAT64, copy=False)
-                arrays.append(_checked(x, name, rule, operation))
+            if is_scalar(value):
+                fitting = _checked(float(value), name, rule, operation)
+                arrays.append(_native.asarray(fitting, _FLOAT64, device=device))
             else:
-                arrays.append(_native.asarray(_checked(float(value), name, rule, operation), _FLOAT64, device=device))
+                listed = like is None and isinstance(value, (list, tuple))
+                x = _native.asarray(value, device=device) if listed else as_array(value, like)
+                arrays.append(_checked(x.astype(_FLOAT64, copy=False), name, rule, operation))
         common = broadcast_shapes(*(x.shape for x in arrays))
         shape = common if size is None else shape_of(size, operation)
         if broadcast_shapes(shape, common) != shape:

@@ -96,6 +96,18 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return name == resolve(kind).name
 
 
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is another one, or of an abstract class of NumPy's, as numpy.floating is. Source: NumPy."""
+    import numpy
+
+    if isinstance(arg2, type) and issubclass(arg2, numpy.generic) and arg2.__module__.startswith("numpy"):
+        if isinstance(arg1, type) and issubclass(arg1, numpy.generic):
+            return issubclass(arg1, arg2)
+        name = resolve(arg1).name
+        return issubclass(numpy.floating if name == "bfloat16" else numpy.dtype(name).type, arg2)
+    return resolve(arg1) == resolve(arg2)
+
+
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether a dtype or array can be cast to the dtype `to`; `casting`: "no", "equiv", "safe", "same_kind", "unsafe".
 

@@ -23,12 +23,19 @@ class flatiter:
 
     def __init__(self, base: ndarray) -> None:
         self.base = base
+        self._elements: Iterator[Any] | None = None
 
     def __len__(self) -> int:
         return self.base.size
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.base.ravel().tolist())
+    def __iter__(self) -> flatiter:
+        return self
+
+    def __next__(self) -> Any:
+        """The next element, as a Python number, of those that the array had when the first was asked for."""
+        if self._elements is None:
+            self._elements = iter(self.base.ravel().tolist())
+        return next(self._elements)
 
     def __getitem__(self, key: Any) -> ndarray:
         return self.base.ravel()[key].copy()

@@ -122,3 +122,17 @@ def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
 def binary_repr(num: int, width: int | None = None) -> str:
     """An integer's bits; negative ones as two's complement of `width` bits, by NumPy."""
     return str(numpys("numpy", "binary_repr").binary_repr(num, width))
+
+
+def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
+    """A number as text without an exponent; arguments as for NumPy's function of the name, which writes it."""
+    return str(numpys("numpy", "format_float_positional").format_float_positional(_number(x), *args, **kwargs))
+
+
+def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
+    """A number as text with an exponent; arguments as for NumPy's function of the name, which writes it."""
+    return str(numpys("numpy", "format_float_scientific").format_float_scientific(_number(x), *args, **kwargs))
+
+
+def _number(x: Any) -> Any:
+    return _native.to_numpy(_native.to_device(x, "cpu"))[()] if isinstance(x, ndarray) else x

@@ -200,3 +200,11 @@ def extract(condition: ArrayLike, arr: ArrayLike) -> ndarray:
 
     chosen, arr = as_arrays(condition, arr)
     return compress(chosen.ravel(), arr.ravel())
+
+
+def sort_complex(a: ArrayLike) -> ndarray:
+    """A copy sorted along the last axis, as complex numbers: by the real part, then by the imaginary one."""
+    x = as_array(a)
+    if kind_of(x.dtype) == "c":
+        return sort(x)
+    return sort(x).astype("complex64" if x.dtype.name in ("int8", "uint8", "int16", "uint16") else "complex128")

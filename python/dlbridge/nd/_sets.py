@@ -211,11 +211,28 @@ def _both(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool) -> tuple[ndarray,
     return (a, b) if assume_unique else (_values(a, True), _values(b, True))
 
 
-def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
-    """The sorted unique elements that both arrays have."""
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False
+) -> ndarray | tuple[ndarray, ndarray, ndarray]:
+    """The sorted unique elements that both arrays have.
+
+    return_indices: and the positions of each one's first occurrence in both, flattened.
+    """
+    if return_indices:
+        return _intersection(ar1, ar2)
     joined = concatenate(_both(ar1, ar2, assume_unique))
     ordered = _native.sort(joined, 0, False, False) if joined.size else joined
     return ordered[:-1][ordered[1:] == ordered[:-1]]
+
+
+def _intersection(ar1: ArrayLike, ar2: ArrayLike) -> tuple[ndarray, ndarray, ndarray]:
+    first, second = (unique(x.ravel(), return_index=True) for x in as_arrays(ar1, ar2))
+    joined = concatenate([first[0], second[0]])
+    order = _native.argsort(joined, 0, False, True)  # stable: of two equal ones that of the first array comes first
+    ordered = _native.take(joined, order, 0)
+    at = _native.nonzero(ordered[1:] == ordered[:-1])[0]
+    ones, others = _native.take(order, at, 0), _native.take(order, at + 1, 0) - first[0].size
+    return _native.take(ordered, at, 0), _native.take(first[1], ones, 0), _native.take(second[1], others, 0)
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike) -> ndarray:

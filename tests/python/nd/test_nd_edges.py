@@ -355,3 +355,29 @@ def test_as_numpy_at_the_edges(expression, device):
     else:
         assert not isinstance(got, Exception), f"{got!r}; NumPy gives {want!r}"
         check(got, want)
+
+
+def test_byte_bounds_span_the_elements(device):
+    x = nd.zeros((4, 7), "float32", device=device)
+    low = x.data_ptr
+    assert nd.byte_bounds(x) == (low, low + 112) and nd.byte_bounds(x[::2, ::2]) == (low, low + 4 * (14 + 6 + 1))
+    assert nd.byte_bounds(x[::-1]) == (low, low + 112)
+
+
+REQUIRED = {
+    "require(x, None, ['C', 'F'])": "are two orders",
+    "require(x, None, 'W')": "those that there are: 'C', 'F' and 'O'",
+    "require(x, 'random')": "'random'",
+    "asarray_chkfinite([1.0, float('nan')])": "infinities or NaN",
+    "pad(x, 1, 'edge', end_values=3)": "mode 'edge' does not take the keyword 'end_values'",
+    "pad(x, 1, 'reflect', reflect_type='no')": "must be 'even' or 'odd'",
+    "pad(x, 1, 'maximum', stat_length=0)": "give 1 or more",
+    "pad(x, 1, 'middle')": "mode 'middle' is unknown",
+    "pad(x[:, :0], 1, 'mean')": "no element to repeat",
+}
+
+
+@pytest.mark.parametrize("call", REQUIRED)
+def test_what_cannot_be_had_is_refused(call, device):
+    with pytest.raises(ValueError, match=REQUIRED[call]):
+        eval(f"nd.{call}", {"nd": nd, "x": nd.ones((2, 3), device=device)})

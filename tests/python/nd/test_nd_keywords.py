@@ -72,6 +72,7 @@ VALUES = {
     "start": [2],
     "low": [-9],
     "check_valid": ["raise"],
+    "requirements": ["F"],
     "ndim": [4],
 }
 NUMBERS = (0, 1, 2, 3, 5, 9, 1e30)  # the values of other keywords: a bool is its own opposite
