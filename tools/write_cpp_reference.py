@@ -22,7 +22,7 @@ BEGIN, END = "<!-- headers: begin -->\n", "<!-- headers: end -->\n"
 PUBLIC = {
     "tensor.h": ("Tensor",),
     "tensor_view.h": ("TensorView",),
-    "check.h": ("check", "meets", "Constraint"),
+    "check.h": ("check", "meets", "any_of", "Constraint"),
     "requirement.h": ("dyn", "stride_rule", "Requirement"),
     "converter.h": ("from", "borrow", "unowned", "to", "Held", "converter"),
     "caps.h": ("caps", "source_kind", "result_kind"),
@@ -39,6 +39,7 @@ PUBLIC = {
     "pybind11/argument.h": ("Arg", "stream_arg"),
     "pybind11/function.h": ("def",),
     "pybind11/api.h": ("connect",),
+    "pybind11/visit.h": ("visit",),
     "pybind11/result.h": ("like", "as", "Result", "keep"),
     "pybind11.h": ("As", "as", "other_module"),
 }

@@ -111,5 +111,14 @@ def results_like_device_arrays_stay_on_the_device():
     assert type(ext.like_made_on(array, memory.address, stream)).__mro__[1] is Tensor
 
 
+def the_named_stream_of_a_visit_waits():
+    producer, consumer = new_stream(), new_stream()
+    array = slow_array(producer)
+    assert ext.visited_on_gpu(array, stream=consumer)[0] == array.memory.address
+    nothing_blocks()
+    assert read_on(consumer, array.memory.address, 6) == [NEW] * 6
+    refused(TypeError, "expected device cpu", lambda: ext.visited(CaiArray(Memory())))
+
+
 if __name__ == "__main__":
     main(globals())

@@ -81,6 +81,22 @@ REFUSED([[maybe_unused]] Arg<float, shape<dyn, 3>, rank<3>> longer(Arg<float, sh
 // expect: no dtype is known for this element type
 REFUSED([[maybe_unused]] Arg<std::byte> bytes(Arg<std::byte> a) { return a; })
 
+using Either = Arg<const any_of<float, double>, rank<1>>;
+[[maybe_unused]] void dispatch(const Either& either, const Arg<any_of<float, double>, on_cuda>& gpu, stream_ref s) {
+  visit(either, [](auto v) { return v.size(); });
+  visit(gpu, s, [](auto v) { return v.size(); });
+  // expect: one of several dtypes: visit
+  REFUSED(static_cast<void>(either.view());)
+  // expect: the function returns another type for another element type
+  REFUSED(visit(either, [](auto v) { return v(0); });)
+  // expect: name the stream that you use it on, visit
+  REFUSED(visit(gpu, [](auto v) { return v.size(); });)
+}
+// expect: the const belongs to the set
+REFUSED([[maybe_unused]] void inner(Arg<any_of<const float, const double>> a) { static_cast<void>(a); })
+// expect: two of the element types are of one dtype
+REFUSED([[maybe_unused]] void ints(Arg<any_of<int, std::int32_t>> a) { static_cast<void>(a); })
+
 struct Half {
   std::uint16_t bits;
 };

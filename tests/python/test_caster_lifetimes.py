@@ -264,6 +264,7 @@ def test_device_arguments_on_a_machine_without_one(ext):
         "a_stream_that_is_none_is_refused",
         "results_on_a_device_carry_their_stream",
         "results_like_device_arrays_stay_on_the_device",
+        "the_named_stream_of_a_visit_waits",
     ],
 )
 def test_cuda_with_a_fake_driver(ext, case, tmp_path_factory):

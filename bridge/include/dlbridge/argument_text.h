@@ -96,6 +96,25 @@ consteval ConstText signature_text(const Requirement& r) {
   return out;
 }
 
+// How far an array is from `r`: by how many rules it breaks, and of as many, by how early the first of them comes. Of
+// several functions, that of the smallest distance came closest.
+[[gnu::cold, gnu::noinline]] inline int distance(const Tensor& t, Requirement r) {
+  constexpr int kRules = static_cast<int>(Violation::kAlignment) + 1;
+  for (int out = -static_cast<int>(find_violation(t, r));; out += kRules) {
+    switch (find_violation(t, r)) {
+      case Violation::kNone: return out;
+      case Violation::kDType: r.dtypes = kAnyDType; break;
+      case Violation::kRank: r.min_rank = 0, r.max_rank = kMaxDims, r.extents = {}; break;
+      case Violation::kExtent: r.extents = {}; break;
+      case Violation::kDevice: r.devices = kAnyDevice; break;
+      case Violation::kReadOnly: r.writable = false; break;
+      case Violation::kStrides: r.strides = stride_rule::any; break;
+      case Violation::kOverlap: r.distinct = false; break;
+      case Violation::kAlignment: r.element_aligned = false, r.alignment = 0; break;
+    }
+  }
+}
+
 // --- refusals -------------------------------------------------------------------------------------------------------
 
 // "expected shape (*, *, 3), got (480, 640) [torch.Tensor, float32, strides (640, 1), cuda:0, writable]. Hint: …"

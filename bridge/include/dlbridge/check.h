@@ -1,6 +1,8 @@
 // Constraints as types, and check<...>: does this tensor meet them, and if not, why. Nothing here throws.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -93,11 +95,29 @@ concept DeviceTag = Constraint<D> && requires {
   { D::kSet } -> std::convertible_to<DeviceSet>;
 };
 
+// In place of an element type: one of these, which one is known at run time. `const any_of<float, double>` for reading.
+template <class... Elements>
+struct any_of {
+  static constexpr DTypeSet kSet = dtypes(dtype_of_v<Elements>...);
+  static_assert(!(std::is_const_v<Elements> || ...), "any_of<const float, ...>: the const belongs to the set, "
+                                                     "const any_of<float, ...>");
+  static_assert(static_cast<std::size_t>(std::popcount(kSet)) == sizeof...(Elements),
+                "any_of<...>: two of the element types are of one dtype, or there are none");
+};
+
 namespace detail {
+template <class T>
+inline constexpr bool kIsAnyOf = false;
+template <class... Elements>
+inline constexpr bool kIsAnyOf<any_of<Elements...>> = true;
+template <class... Elements>
+inline constexpr bool kIsAnyOf<const any_of<Elements...>> = true;
+
 template <class T>
 consteval Requirement requirement_of_element() {
   Requirement r;
-  if constexpr (!std::is_void_v<T>) r.dtypes = dtypes(dtype_of_v<T>);
+  if constexpr (kIsAnyOf<T>) r.dtypes = T::kSet;
+  else if constexpr (!std::is_void_v<T>) r.dtypes = dtypes(dtype_of_v<T>);
   if constexpr (!std::is_void_v<T>) r.element_aligned = true;
   if constexpr (!std::is_const_v<T>) writable::apply(r);
   return r;

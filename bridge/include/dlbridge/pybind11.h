@@ -19,6 +19,7 @@
 #include "dlbridge/pybind11/argument.h"
 #include "dlbridge/pybind11/function.h"
 #include "dlbridge/pybind11/result.h"
+#include "dlbridge/pybind11/visit.h"
 
 namespace dlbridge {
 

@@ -190,9 +190,7 @@ class [[gnu::visibility("hidden")]] Unreadable {
 
   [[noreturn, gnu::cold]] void raise(const Place& place, const Requirement* r = nullptr) {
     if (!is_refusal() || reason_.empty()) throw std::move(error_);
-    if (const std::string before = refusals_before(place); !before.empty())
-      throw ::pybind11::type_error(place.callable() + ": no overload takes these arguments:" + before +
-                                   "\n    argument '" + place.argument() + "': " + reason_);
+    throw_if_others_refused(place, reason_);
     std::string text = place.prefix() + reason_;
     if (r != nullptr && r->writable && error_.matches(PyExc_BufferError))
       text += ". The function writes to it: what it writes to a copy has to be copied back";

@@ -99,12 +99,16 @@ struct kept_of {
   using type = TensorView<T, Rank, Layout, Device>;
 };
 template <class T, int Rank, class Layout, class Device>
-  requires(std::is_void_v<T> || Rank == dyn)
+  requires(std::is_void_v<T> || kIsAnyOf<T> || Rank == dyn)
 struct kept_of<T, Rank, Layout, Device> {
   using type = AnyRank;
 };
 
 }  // namespace detail
+
+namespace detail {
+struct Visit;  // visit.h
+}
 
 // The stream that the thread's work on a CUDA device goes to, as dlbridge's Python side knows it.
 inline stream_ref current_stream(std::int32_t device_id) {
@@ -125,9 +129,9 @@ class stream_arg {
 };
 
 // An array argument: any framework's array that meets the constraints, without a copy. T is the element type; const T
-// takes read-only arrays, T asks for writable memory, const void takes any dtype. Constraints: shape<…> or rank<…>,
-// c_contig or f_contig, on_host (where no device is named), on_cpu, on_cuda, any_device, aligned<…>, writable,
-// may_convert, overloaded, and types of your own with apply(Requirement&).
+// takes read-only arrays, T asks for writable memory, const void takes any dtype, any_of<float, double> one of these.
+// Constraints: shape<…> or rank<…>, c_contig or f_contig, on_host (where no device is named), on_cpu, on_cuda,
+// any_device, aligned<…>, writable, may_convert, overloaded, and types of your own with apply(Requirement&).
 //
 // Move-only; keeps the memory alive as long as it lives, on any thread, with the GIL or without.
 template <class T, Constraint... Constraints>
@@ -208,10 +212,11 @@ class Arg {
   template <class, class>
   friend struct ::pybind11::detail::type_caster;
   friend class Result;
+  friend struct detail::Visit;
 
   explicit Arg(std::nullptr_t) noexcept {}  // the caster's; load() makes it one
 
-  static constexpr bool kTyped = !std::is_void_v<T>;
+  static constexpr bool kTyped = !std::is_void_v<T> && !detail::kIsAnyOf<T>;
   static constexpr Requirement kShapeOnly{
       .min_rank = kRequirement.min_rank, .max_rank = kRequirement.max_rank, .extents = kRequirement.extents};
   using Kept = typename detail::kept_of<T, kRank, Layout, Device>::type;
@@ -259,8 +264,9 @@ class Arg {
                                                   const detail::Place& place) {
     if (place.first_pass || kOverloaded) return false;
     const std::string reason = detail::reason_of(v, t, kRequirement, object, place);
-    if (detail::another_follows(place, reason)) return false;
-    detail::throw_reason(place, reason);
+    const int distance = detail::distance(t, kRequirement);
+    if (detail::another_follows(place, reason, distance)) return false;
+    detail::throw_reason(place, reason, distance);
   }
   // A Python error is set.
   using From = detail::Unreadable::From;
@@ -339,8 +345,11 @@ class Arg {
   }
 
   auto make_view() const noexcept {
-    static_assert(kTyped, "any dtype: an Arg<void> has no elements to view. Keep the tensor, Tensor t = a.tensor(), "
-                          "and ask it for those of one type: t.view<const float, 2>()");
+    static_assert(!detail::kIsAnyOf<T>, "one of several dtypes: visit(a, [](auto view) { ... }) gives the view of the "
+                                        "one that it is of");
+    static_assert(kTyped || detail::kIsAnyOf<T>,
+                  "any dtype: an Arg<void> has no elements to view. Keep the tensor, Tensor t = a.tensor(), "
+                  "and ask it for those of one type: t.view<const float, 2>()");
     if constexpr (!kTyped) {
       return;
     } else if constexpr (kAnyRank) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dlbridge::detail {
 
@@ -64,9 +65,19 @@ inline Place current_place(bool convert) noexcept {
 
 // pybind11 asks all overloads without conversion, and then again with it. Reasons are collected the second time and
 // given by the last overload that takes arrays.
+struct Refusal {
+  std::string text;                       // "argument 'a': expected …"
+  std::size_t index = 0;                  // of the argument: those before it were taken
+  int distance = kFarthest;               // of the array from what the argument wants
+  static constexpr int kFarthest = 1000;  // it is no array at all
+
+  bool closer_than(const Refusal& other) const noexcept {
+    return index != other.index ? index > other.index : distance < other.distance;
+  }
+};
 struct [[gnu::visibility("hidden")]] Overloads {
   const pyd::function_record* last = nullptr;
-  std::string refusals;
+  std::vector<Refusal> refusals;
 };
 [[gnu::visibility("hidden"), gnu::noinline]] inline Overloads& overloads() {
   thread_local Overloads of_this_thread;
@@ -79,24 +90,34 @@ inline void note_first_pass(const pyd::function_record& function) {
 }
 
 // True where something else is asked after this refusal: another overload, or the other operand of an operator.
-[[gnu::cold, gnu::noinline]] inline bool another_follows(const Place& place, const std::string& reason) {
+[[gnu::cold, gnu::noinline]] inline bool another_follows(const Place& place, const std::string& reason,
+                                                         int distance = Refusal::kFarthest) {
   if (place.function == nullptr) return false;
   if (place.function->is_operator) return true;
   if (place.function->next == nullptr || overloads().last == place.function) return false;
-  overloads().refusals += "\n    argument '" + place.argument() + "': " + reason;
+  overloads().refusals.push_back({"argument '" + place.argument() + "': " + reason, place.index, distance});
   return true;
 }
-// The refusals of the overloads before, each on a line; empty: there are none.
-[[gnu::cold, gnu::noinline]] inline std::string refusals_before(const Place& place) {
-  if (place.function == nullptr || overloads().last != place.function) return {};
-  return std::exchange(overloads().refusals, {});
+// Throws the refusals of all overloads, each on a line, the closest of them so named; returns where this one is alone.
+[[gnu::cold, gnu::noinline]] inline void throw_if_others_refused(const Place& place, const std::string& reason,
+                                                                 int distance = Refusal::kFarthest) {
+  if (place.function == nullptr || overloads().last != place.function) return;
+  std::vector<Refusal> all = std::exchange(overloads().refusals, {});
+  if (all.empty()) return;
+  all.push_back({"argument '" + place.argument() + "': " + reason, place.index, distance});
+  std::string lines;
+  for (const Refusal& one : all) {
+    bool closest = true;
+    for (const Refusal& other : all) closest = closest && (&one == &other || one.closer_than(other));
+    lines += (closest ? "\n    closest: " : "\n    ") + one.text;
+  }
+  throw ::pybind11::type_error(place.callable() + ": no overload takes these arguments:" + lines);
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void throw_reason(const Place& place, const std::string& reason) {
-  const std::string before = refusals_before(place);
-  if (before.empty()) throw ::pybind11::type_error(place.prefix() + reason);
-  throw ::pybind11::type_error(place.callable() + ": no overload takes these arguments:" + before + "\n    argument '" +
-                               place.argument() + "': " + reason);
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_reason(const Place& place, const std::string& reason,
+                                                                int distance = Refusal::kFarthest) {
+  throw_if_others_refused(place, reason, distance);
+  throw ::pybind11::type_error(place.prefix() + reason);
 }
 
 }  // namespace dlbridge::detail
