@@ -22,6 +22,8 @@ TITLES = {
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",
     "dlbridge.nd.linalg": "Products, norms, decompositions and solvers.",
+    "dlbridge.nd.polynomial.polynomial": "Matrices of power series, whose coefficients stand from the lowest power up.",
+    "dlbridge.nd.polynomial.polyutils": "Coefficients of series, checked and trimmed.",
     "dlbridge.nd.random": "Random numbers.",
     "dlbridge.nd.cuda": "Devices, streams, events, graphs and memory.",
 }

@@ -12,7 +12,7 @@ from oracle.cases import Case, names_of
 
 EXCLUDED = {
     "types and modules, no functions": """
-        AxisError CudaArray HostArray NpzFile broadcast flatiter ndarray ufunc cuda fft linalg random
+        AxisError CudaArray HostArray NpzFile broadcast flatiter ndarray ufunc cuda fft linalg polynomial random
         linalg.LinAlgError get_default_memory_pool get_default_pinned_memory_pool
         random.Generator random.RandomState""",
     "by libraries of the host, which refuse arrays of a device: test_nd_fft.py, test_nd_linalg.py": """
@@ -58,8 +58,8 @@ def public() -> dict[str, Any]:
         value = getattr(nd, name)
         if not isinstance(value, (nd.dtype, float, type(None))):
             found[name] = value
-    for module in (nd.fft, nd.linalg, nd.random):
-        found |= {f"{module.__name__.rsplit('.', 1)[1]}.{name}": f for name, f in _functions(module).items()}
+    for module in (nd.fft, nd.linalg, nd.random, nd.polynomial.polynomial, nd.polynomial.polyutils):
+        found |= {f"{module.__name__.removeprefix('dlbridge.nd.')}.{name}": f for name, f in _functions(module).items()}
     for kind, prefix in ((nd.ndarray, "ndarray"), (nd.random.Generator, "random.Generator")):
         found |= {f"{prefix}.{name}": getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
     return found

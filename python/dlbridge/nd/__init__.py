@@ -96,7 +96,7 @@ _FUNCTIONS: dict[str, str] = {
 _HOME: dict[str, tuple[str, str]] = {
     name: (module, name) for module, names in _FUNCTIONS.items() for name in names.split()
 }
-_MODULES = frozenset({"cuda", "fft", "linalg", "random"})
+_MODULES = frozenset({"cuda", "fft", "linalg", "polynomial", "random"})
 
 # --- ufuncs, under all of their names --------------------------------------------------------------------------------
 

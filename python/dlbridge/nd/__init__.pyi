@@ -3,6 +3,7 @@
 from dlbridge.nd import cuda as cuda
 from dlbridge.nd import fft as fft
 from dlbridge.nd import linalg as linalg
+from dlbridge.nd import polynomial as polynomial
 from dlbridge.nd import random as random
 from dlbridge.nd._arguments import AxisError as AxisError
 from dlbridge.nd._arguments import broadcast_shapes as broadcast_shapes

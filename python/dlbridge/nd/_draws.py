@@ -37,6 +37,8 @@ def key_of(seed: Any) -> int:
         import os
 
         return int.from_bytes(os.urandom(8), "little")
+    if getattr(seed, "ndim", 0) == 1:  # a vector of any library
+        seed = seed.tolist()
     words = [index(word) for word in seed] if isinstance(seed, (list, tuple)) else [index(seed)]
     key = 0
     for word in words:

@@ -231,10 +231,31 @@ def sinc(x: ArrayLike) -> ndarray:
     return _native.where(y == 0, 1.0, _native.sin(y) / _native.where(y == 0, 1.0, y))
 
 
+def _in_one_period(at: ndarray, knots: ndarray, values: ndarray, period: float) -> tuple[ndarray, ndarray, ndarray]:
+    """The operands of interp() modulo a period, with the last knot before the first one and that behind the last."""
+    from dlbridge.nd._joining import concatenate
+
+    if not period > 0:
+        raise ValueError(f"interp(): period is {period}; it must not be 0")
+    at, knots = _native.remainder(at, period), _native.remainder(knots, period)
+    order = _native.argsort(knots, 0, False, True)
+    knots, values = _native.take(knots, order, 0), _native.take(values, order, 0)
+    knots = concatenate([knots[-1:] - period, knots, knots[:1] + period])
+    return at, knots, concatenate([values[-1:], values, values[:1]])
+
+
 def interp(
-    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: float | None = None, right: float | None = None
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
 ) -> ndarray:
-    """The piecewise linear function through the points (xp, fp), xp increasing, at `x`; constant outside."""
+    """The piecewise linear function through the points (xp, fp), xp increasing, at `x`; constant outside.
+
+    period: the function repeats with it; `left` and `right` have no effect, and xp may have any order. Source: NumPy.
+    """
     from dlbridge.nd._searching import searchsorted
 
     at, knots, values = as_arrays(x, xp, fp)
@@ -243,6 +264,9 @@ def interp(
             f"interp(): xp of shape {knots.shape} and fp of {values.shape}; give two vectors of one length > 0"
         )
     at, knots = at.astype("float64", copy=False), knots.astype("float64", copy=False)
+    if period is not None:
+        at, knots, values = _in_one_period(at, knots, values, abs(period))
+        left = right = None
     values = values.astype("complex128" if kind_of(values.dtype) == "c" else "float64", copy=False)
     if knots.size == 1:
         inner = _native.where(at == at, values[0], at)

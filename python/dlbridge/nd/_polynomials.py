@@ -102,7 +102,9 @@ def roots(p: Any) -> ndarray:
     at_zero = trim_zeros(coefficients, "f").size - kept.size
     kept = kept if is_inexact(kept) else kept.astype("float64")
     if kept.size < 2:
-        return _zeros(max(at_zero, 0), kept)
+        found = _native.empty((max(at_zero, 0),), "float64", device=kept.device)
+        found.fill(0)
+        return found
     below = _native.empty((kept.size - 2,), kept.dtype, device=kept.device)
     below.fill(1)
     companion = diag(below, -1)
@@ -148,7 +150,7 @@ def polyfit(
     """
     from dlbridge.nd.linalg import inv, lstsq
 
-    order = index(deg) + 1
+    order = int(deg) + 1
     xs, ys = as_arrays(x, y)
     for bad, problem in (
         (order < 1, f"deg is {deg}; give 0 or more"),
@@ -170,6 +172,10 @@ def polyfit(
     scale = _native.sqrt((left * left.conj()).real.sum(axis=0))
     found, residuals, rank, singular = lstsq(left / scale, right, rcond)
     found = (found.T / scale).T
+    if not full and rank != order:
+        import warnings
+
+        warnings.warn("polyfit(): the fit may be poorly conditioned", _rank_warning(), stacklevel=2)
     if full:
         return found, residuals, rank, singular, rcond
     if not cov:
@@ -185,6 +191,14 @@ def polyfit(
             )
         factor = residuals / (xs.size - order)
     return found, base * factor if ys.ndim == 1 else base[:, :, None] * factor
+
+
+def _rank_warning() -> type[Warning]:
+    from dlbridge.nd._host import numpys
+
+    numpy = numpys("numpy", "polyfit")
+    found: type[Warning] = getattr(numpy, "exceptions", numpy).RankWarning  # NumPy before 1.25: at the top
+    return found
 
 
 class poly1d:
@@ -263,8 +277,8 @@ class poly1d:
         return poly1d(self.coeffs / other)
 
     def __pow__(self, power: int) -> poly1d:
-        if index(power) < 0:
-            raise ValueError(f"poly1d: the power is {power}; give 0 or more")
+        if not is_scalar(power) or not power >= 0 or power % 1:
+            raise ValueError(f"poly1d: the power is {power}; give an integer of 0 or more")
         result = poly1d(_native.array([1], device=self.coeffs.device))
         for _ in range(index(power)):
             result = result * self

@@ -146,6 +146,8 @@ def checked_fractions(
     if kind_of(a.dtype) == "c":
         raise TypeError(f"{operation}(): {a.dtype} has no order, which a quantile needs. Give real numbers")
     fractions, shape = _flat(q.tolist() if hasattr(q, "tolist") else q)
+    if len(shape) > 2:
+        raise ValueError(f"{operation}(): q has {len(shape)} axes; give a number or a vector")
     for fraction in fractions:
         if not 0 <= fraction <= whole:
             what = "fraction" if whole == 1 else "percentage"
@@ -183,10 +185,9 @@ def order_statistics(
 
 def dtype_between(a: ndarray, q: Any) -> Any:
     """Of a value between two elements: a Python number takes the dtype of floats, anything else has one (NEP 50)."""
-    dtype = float_for(a.dtype)
     if type(q) in (int, float, bool):
-        return dtype
-    return _native.result_type(dtype, float_for(getattr(q, "dtype", "float64")))
+        return float_for(a.dtype)
+    return _native.result_type(a.dtype, float_for(getattr(q, "dtype", "float64")))
 
 
 def percentile(

@@ -115,6 +115,10 @@ FUNCTIONS = {
         "v, 0.37, method='higher'",
         "v, 0.37, method='nearest'",
         "v, 0.37, method='midpoint'",
+        "g, [0.25, 0.5]",
+        "u, b[:2] * 0 + 0.3",
+        "g, b[:2] * 0 + 0.3, method='hazen'",
+        "i, b[:2] * 0 + 0.3, axis=0",
     ],
     # Without NaN
     "nansum": ["n", "n, axis=1"],
@@ -373,7 +377,7 @@ FUNCTIONS = {
     "radians": ["v"],
     "deg2rad": ["v"],
     "rad2deg": ["v"],
-    "interp": ["v, s, s * 2", "v, s, s, -9.0, 9.0"],
+    "interp": ["v, s, s * 2", "v, s, s, -9.0, 9.0", "a * 9, s[::-1], s, period=1.7", "v, s[:1], s[1:2], period=-2"],
     "trapezoid": ["v", "a, axis=0, dx=0.5", "v, s[:7]"],
     "spacing": ["v"],
     # Predicates

@@ -374,6 +374,16 @@ REQUIRED = {
     "pad(x, 1, 'maximum', stat_length=0)": "give 1 or more",
     "pad(x, 1, 'middle')": "mode 'middle' is unknown",
     "pad(x[:, :0], 1, 'mean')": "no element to repeat",
+    "polynomial.polynomial.polyvander(x, -1)": "deg is -1",
+    "polynomial.polynomial.polycompanion(x[0, :1])": "two coefficients or more",
+    "polynomial.polyutils.as_series(x[None])": "one vector or several",
+    "polynomial.polyutils.as_series([x[0, :0]])": "no coefficient",
+    "polynomial.polyutils.as_series([x[0] > 0])": "bool",
+    "polynomial.polyutils.trimcoef(x[0], -1)": "tol is -1",
+    "polynomial.polyutils.trimseq(x)": "shape is .2, 3.; give a vector",
+    "quantile(x, [[[0.5]]])": "q has 3 axes",
+    "interp(x, x[0], x[0], period=0)": "it must not be 0",
+    "poly1d(x[0]) ** 2.5": "power is 2.5",
 }
 
 

@@ -42,7 +42,8 @@ def test_statement_as_numpy(statement, device):
 
 # Names whose tests are in the other files.
 ELSEWHERE = """
-AxisError CudaArray HostArray ndarray ufunc cuda fft linalg random dtype e euler_gamma inf nan newaxis pi asnumpy empty
+AxisError CudaArray HostArray ndarray ufunc cuda fft linalg polynomial random dtype e euler_gamma inf nan newaxis pi
+asnumpy empty
 from_dlpack fromDlpack get_array_module finfo iinfo common_type promote_types result_type astype array_repr
 array_str array2string may_share_memory histogram_bin_edges RawKernel RawModule ElementwiseKernel ReductionKernel
 fuse row_stack get_default_memory_pool get_default_pinned_memory_pool NpzFile flatiter poly1d fromfile fromstring

@@ -34,7 +34,7 @@ VALUES = {
     "mmap_mode": ["no"],
     "max_header_size": [8],
     "bitorder": ["little"],
-    "trim": ["f", "b"],
+    "trim": ["f", "b", False],
     "w": [[1.0, 2.0, 5.0]],
     "sep": [","],
     "fweights": [[1, 2, 3], [1, 2]],
@@ -138,6 +138,7 @@ def arguments():
             ("1,2,3",),
             (nd.zeros((4, 2), device="cpu"), 9),
             (0.5,),
+            ([[1.0, 0.0]],),
             (2.0, 0.5),
             (1.0, 2.0, 3.0),
             (5, [0.5, 0.5]),
@@ -150,7 +151,14 @@ def arguments():
 def functions():
     """Name: the function, of the namespaces and of an array."""
     found = {}
-    for space, module in (("nd.", nd), ("nd.fft.", nd.fft), ("nd.linalg.", nd.linalg), ("nd.random.", nd.random)):
+    for space, module in (
+        ("nd.", nd),
+        ("nd.fft.", nd.fft),
+        ("nd.linalg.", nd.linalg),
+        ("nd.random.", nd.random),
+        ("nd.polynomial.polynomial.", nd.polynomial.polynomial),
+        ("nd.polynomial.polyutils.", nd.polynomial.polyutils),
+    ):
         for name in getattr(module, "__all__", None) or dir(module):
             value = getattr(module, name)
             if callable(value) and not inspect.isclass(value) and not isinstance(value, nd.dtype) and name[0] != "_":

@@ -44,6 +44,8 @@ EXPRESSIONS = [
     "xp.polysub(p, q)",
     "xp.polyval(p, x)",
     "xp.poly1d(p).variable",
+    "xp.roots(x[:1])",
+    "xp.roots((x * 0).astype('float32'))",
 ]
 
 
@@ -88,3 +90,9 @@ def test_a_polynomial_goes_to_numpy(device):
 def test_polynomials_that_change_have_no_hash(device):
     with pytest.raises(TypeError, match="unhashable"):
         hash(operands(nd, device)["p"])
+
+
+def test_a_fit_that_points_do_not_determine_warns():
+    x = nd.asarray([1.0, 1.0, 1.0], device="cpu")
+    with pytest.warns(np.exceptions.RankWarning, match="poorly conditioned"):
+        nd.polyfit(x, x, 2)

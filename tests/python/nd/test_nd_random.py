@@ -116,6 +116,8 @@ def test_state_and_out(device):
     one, other = g.spawn(2)
     assert not nd.array_equal(one.random(9), other.random(9))
     assert nd.random.default_rng(g) is g and "Generator" in repr(g)
+    words = nd.random.default_rng(np.array([1, 2**40]), device=device), nd.random.default_rng([1, 2**40], device=device)
+    assert words[0].state == words[1].state
 
 
 def test_the_shared_generator(device):
