@@ -34,6 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             for name in ("adapt", "convert", "frames", "load", "may_convert", "packing", "records", "tree")
         ),
     ),
+    "Sharing between processes": ("python/dlbridge/_sharing/", "python/dlbridge/multiprocessing.py"),
     "dlbridge.nd": ("ndarray/", "python/src/nd/", "python/dlbridge/nd/"),
     "Every array": ("",),
 }

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dlbridge._load import load
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
+    from dlbridge._sharing.handle import Handle, empty_shared, share
     from dlbridge._use import use
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "DataError",
     "Device",
     "ExchangeError",
+    "Handle",
     "HostTensor",
     "ProtocolError",
     "Report",
@@ -58,6 +60,7 @@ __all__ = [
     "asdlpack",
     "columns",
     "convert",
+    "empty_shared",
     "fields",
     "get_cmake_dir",
     "get_include",
@@ -67,6 +70,7 @@ __all__ = [
     "pack_float4",
     "pack_int4",
     "planes",
+    "share",
     "tests",
     "unpack_float4",
     "unpack_int4",
@@ -75,16 +79,20 @@ __all__ = [
 
 # Names that are loaded on first use, so that `import dlbridge` stays under its 20 ms: (module, attribute or None).
 _LAZY: dict[str, tuple[str, str | None]] = {
+    "Handle": ("dlbridge._sharing.handle", "Handle"),
     "Report": ("dlbridge._inspect", "Report"),
     "adapt": ("dlbridge._adapt", "adapt"),
+    "empty_shared": ("dlbridge._sharing.handle", "empty_shared"),
     "fields": ("dlbridge._records", "fields"),
     "inspect": ("dlbridge._inspect", "inspect"),
     "install_as_dlpack": ("dlbridge._compat", "install_as_dlpack"),
     "load": ("dlbridge._load", "load"),
+    "multiprocessing": ("dlbridge.multiprocessing", None),
     "nd": ("dlbridge.nd", None),
     "pack_float4": ("dlbridge._packing", "pack_float4"),
     "pack_int4": ("dlbridge._packing", "pack_int4"),
     "planes": ("dlbridge._frames", "planes"),
+    "share": ("dlbridge._sharing.handle", "share"),
     "tests": ("dlbridge.tests", None),
     "unpack_float4": ("dlbridge._packing", "unpack_float4"),
     "unpack_int4": ("dlbridge._packing", "unpack_int4"),

@@ -45,7 +45,13 @@ def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, pa
 
     DataError where the buffer's size is not that of the shape and dtype, ValueError for an unknown dtype.
     """
-    octets = _core.asdlpack(memoryview(payload).cast("B"))
+    return rebuild_over(_core.asdlpack(memoryview(payload).cast("B")), dtype, shape, readonly, padded)
+
+
+def rebuild_over(
+    octets: _core.Tensor, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool
+) -> _core.Tensor:
+    """`rebuild()` over a tensor of bytes."""
     try:
         return _core.reinterpret(
             octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded

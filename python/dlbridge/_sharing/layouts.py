@@ -1,0 +1,168 @@
+"""An array as a place in a segment, and back: what comes from another process is checked, never trusted."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from dlbridge import _core, _pickle
+from dlbridge._sharing.segments import Mapping, Segment
+
+_MOST_DIMENSIONS = 64  # DLPack's and NumPy's
+_ORDER = "<" if sys.byteorder == "little" else ">"
+# Elements of a strided view are read as these, which every width has.
+_STAND_IN = {1: "|u1", 2: f"{_ORDER}u2", 4: f"{_ORDER}u4", 8: f"{_ORDER}u8", 16: f"{_ORDER}c16"}
+
+
+class Place(NamedTuple):
+    """Where an array is: in which segment of the handle, at which byte its memory begins, and how it lies there.
+
+    strides: in bytes; None where it is dense in C order. offset: of the lowest byte, not of the first element.
+    kind: the framework whose array it was, None where it was of none.
+    """
+
+    segment: int
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    readonly: bool
+    padded: bool
+    kind: str | None
+
+
+class _View:
+    """A producer of memory that `owner` keeps."""
+
+    def __init__(self, owner: object, interface: dict[str, Any]) -> None:
+        self.owner, self.__array_interface__ = owner, interface
+
+
+def reach(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """The lowest byte that an array reaches from its first element, and the one behind the highest."""
+    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + itemsize
+
+
+def is_dense(itemsize: int, shape: Sequence[int], strides: Sequence[int], in_c_order: bool) -> bool:
+    """Whether no byte between the lowest and the highest is another's, and, if asked for, whether it is in C order.
+
+    Axes along which nothing moves do not count, unless the order does.
+    """
+    axes = [(stride, extent) for extent, stride in zip(shape, strides, strict=True) if extent != 1]
+    if not in_c_order:
+        axes = sorted(((abs(stride), extent) for stride, extent in axes if stride), reverse=True)
+    expected = itemsize
+    for stride, extent in reversed(axes):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def has_strides(tensor: _core.Tensor) -> bool:
+    """Whether the strides say where its elements are: two to a byte have none of their own."""
+    return tensor.itemsize in _STAND_IN and tensor.size * tensor.itemsize == tensor.nbytes
+
+
+def is_in_c_order(tensor: _core.Tensor) -> bool:
+    """Whether dtype and shape alone say how a tensor lies in memory."""
+    return not has_strides(tensor) or is_dense(tensor.itemsize, tensor.shape, tensor.strides, in_c_order=True)
+
+
+def view(mapping: Mapping, offset: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int) -> Any:
+    """A producer over a mapping, of elements of `width` bytes; `offset` is that of the first element."""
+    base = mapping.base
+    interface = {
+        "version": 3,
+        "typestr": _STAND_IN[width],
+        "shape": shape,
+        "strides": strides,
+        "data": (base.data_ptr + offset, base.readonly),
+    }
+    return _View(mapping, interface)
+
+
+def octets_at(address: int, nbytes: int, owner: object) -> memoryview:
+    """Memory of `owner` as bytes to read."""
+    producer = _View(
+        cast(Mapping, owner), {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, True)}
+    )
+    return memoryview(cast(_core.HostTensor, _core.asdlpack(producer)))
+
+
+def _refuse(operation: str, what: str) -> _core.DataError:
+    return _core.DataError(f"{operation}: {what}. The handle is damaged or forged")
+
+
+def _is_size(value: object, least: int | None = 0) -> bool:
+    return type(value) is int and abs(value) < 1 << 62 and (least is None or value >= least)
+
+
+def check(place: object, count: int, operation: str) -> Place:
+    """What was said to be a place in one of `count` segments, with values of the right kinds. DataError otherwise."""
+    if not isinstance(place, tuple) or len(place) != len(Place._fields):
+        raise _refuse(operation, "a place has other parts than it should")
+    found = Place(*place)
+    if not (_is_size(found.segment) and found.segment < max(count, 1) and _is_size(found.offset)):
+        raise _refuse(operation, f"segment {found.segment!r} at byte {found.offset!r} is not one of {count} segments")
+    if type(found.shape) is not tuple or len(found.shape) > _MOST_DIMENSIONS or not all(map(_is_size, found.shape)):
+        raise _refuse(operation, f"{found.shape!r} is no shape")
+    strides = found.strides
+    if strides is not None and (
+        type(strides) is not tuple
+        or len(strides) != len(found.shape)
+        or not all(_is_size(stride, None) for stride in strides)
+    ):
+        raise _refuse(operation, f"{strides!r} are no strides of shape {found.shape}")
+    if type(found.dtype) is not str or not (found.kind is None or type(found.kind) is str):
+        raise _refuse(operation, f"{found.dtype!r} is no name of a dtype, or {found.kind!r} none of a framework")
+    if type(found.readonly) is not bool or type(found.padded) is not bool:
+        raise _refuse(operation, "a mark is neither set nor clear")
+    return found
+
+
+def _dtype_of(place: Place, operation: str) -> _core.Tensor:
+    """A tensor of no elements with the dtype of a place. DataError where it is none."""
+    try:
+        return _core.reinterpret(_core.asdlpack(b""), dtype=place.dtype, shape=(0,), padded=place.padded)
+    except (ValueError, BufferError) as error:
+        raise _refuse(operation, f"{place.dtype!r} is no dtype") from error
+
+
+def nbytes_of(place: Place, operation: str) -> int:
+    """The bytes of the elements alone. DataError where the dtype is none, or no memory is as large."""
+    like = _dtype_of(place, operation)
+    bits = 8 * like.itemsize if place.padded else like.dtype.bits * like.dtype.lanes
+    nbytes = (math.prod(place.shape) * bits + 7) // 8
+    if nbytes >= 1 << 62:
+        raise _refuse(operation, f"shape {place.shape} is beyond all memory")
+    return nbytes
+
+
+def restored(place: Place, segments: Sequence[Segment], operation: str) -> _core.Tensor:
+    """The array at a place that was checked, over the memory. DataError where it does not lie within the segment."""
+    nbytes = nbytes_of(place, operation)
+    if nbytes == 0:
+        return _pickle.rebuild(bytearray(), place.dtype, place.shape, place.readonly, place.padded)
+    if not segments:
+        raise _refuse(operation, "an array with elements has no segment")
+    segment = segments[place.segment]
+    if not (segment.writable or place.readonly):
+        raise _refuse(operation, "an array that may be written to lies in memory that may not")
+    if place.strides is None:
+        mapping = segment.mapped(place.offset + nbytes, operation)
+        octets = _core.asdlpack(view(mapping, place.offset, (nbytes,), None, 1))
+        return _pickle.rebuild_over(octets, place.dtype, place.shape, place.readonly, place.padded)
+    width = _dtype_of(place, operation).itemsize
+    if width not in _STAND_IN:
+        raise _refuse(operation, f"{place.dtype} has no strides")
+    low, high = reach(width, place.shape, place.strides)
+    mapping = segment.mapped(place.offset + high - low, operation)
+    try:
+        elements = _core.asdlpack(view(mapping, place.offset - low, place.shape, place.strides, width))
+        return _core.reinterpret(elements, dtype=place.dtype, readonly=place.readonly, padded=place.padded)
+    except (ValueError, BufferError, OverflowError) as error:
+        raise _refuse(operation, f"strides {place.strides} do not fit {place.dtype}: {error}") from error

@@ -1,0 +1,252 @@
+"""Sharing between processes: handles, dlbridge.multiprocessing, lifetimes, and what a killed process leaves."""
+
+import concurrent.futures
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dlbridge
+import pytest
+import share_workers
+from child_process import run_python
+from dlbridge import asdlpack, empty_shared, nd, share
+from dlbridge._sharing import messages
+from dlbridge.multiprocessing import SMALL, install, uninstall
+
+np = pytest.importorskip("numpy", reason="NumPy makes the arrays")
+
+HERE = Path(__file__).parent
+STARTS = ["spawn", "forkserver"]  # not fork: the frameworks of other tests have threads
+LARGE = SMALL  # float64 elements: eight times what goes in a message
+
+
+@pytest.fixture(params=STARTS)
+def context(request):
+    return multiprocessing.get_context(request.param)
+
+
+@pytest.fixture
+def spawn():
+    return multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def installed():
+    install("numpy")
+    yield
+    uninstall()
+
+
+@pytest.fixture(autouse=True)
+def every_message_was_read():
+    yield
+    until = time.monotonic() + 10
+    while messages.waiting() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert messages.waiting() == 0
+
+
+def ended(process):
+    process.join(60)
+    assert process.exitcode == 0
+    process.close()
+
+
+def test_a_process_that_is_no_relative_opens_a_pickle_and_both_see_what_is_written():
+    x = empty_shared(10, to="numpy")
+    x[0] = 3
+    handle = share(x)
+    program = [sys.executable, str(HERE / "share_workers.py"), "5"]
+    done = subprocess.run(program, input=pickle.dumps(handle), capture_output=True, check=True)
+    assert done.stdout.split() == [b"(3.0,", b"'numpy')"]
+    assert x[0] == 5
+
+
+def test_handles_travel_by_arguments_queues_and_pipes(context):
+    x = empty_shared(10, to="numpy")
+    there, back = context.Queue(), context.Queue()
+    process = context.Process(target=share_workers.answer, args=(there, back, share_workers.open_and_write, 7))
+    process.start()
+    there.put(share(x))  # dropped here at once: the message keeps the memory
+    assert back.get(timeout=60) == (0.0, "numpy")
+    assert x[0] == 7
+    ended(process)
+
+    here, other = context.Pipe()
+    process = context.Process(target=share_workers.hold, args=(share(x), other))
+    process.start()
+    assert here.recv() == "open"
+    here.send("end")
+    ended(process)
+    here.close()
+    other.close()
+
+
+def test_pools_and_executors_carry_arrays_both_ways_without_a_copy(context, installed):
+    x = empty_shared(LARGE, to="numpy")
+    with context.Pool(1, initializer=install, initargs=("numpy",)) as pool:
+        assert pool.apply(share_workers.write, (x, 2)) == (0.0, "numpy.ndarray")
+        assert x[0] == 2
+        doubled = pool.apply(share_workers.double, (x,))
+        assert doubled[0] == 4
+        assert not share(doubled).copied  # it came in shared memory, too
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context, initializer=install) as executor:
+        assert executor.submit(share_workers.write, x, 3).result() == (2.0, "numpy.ndarray")
+        assert x[0] == 3
+
+
+ARRAYS = {
+    "Tensor": (lambda x: asdlpack(x), "dlbridge.HostTensor"),
+    "nd": (lambda x: nd.from_dlpack(x), "dlbridge.HostArray"),
+    "numpy": (lambda x: x[:], "numpy.ndarray"),
+    "torch": (lambda x: dlbridge.convert(x, "torch"), "torch.Tensor"),
+}
+
+
+@pytest.mark.parametrize("framework", ARRAYS)
+@pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "private"])
+def test_an_array_arrives_as_what_it_was_and_is_shared_where_it_was(framework, size, is_shared):
+    if framework in ("numpy", "torch"):
+        pytest.importorskip(framework)
+        install(framework)
+    else:
+        install()
+    try:
+        make, name = ARRAYS[framework]
+        memory = empty_shared(size, to="numpy") if is_shared else np.zeros(size)
+        receiving, sending = multiprocessing.Pipe(duplex=False)
+        sending.send([make(memory), make(memory)])
+        first, second = receiving.recv()
+        assert f"{type(first).__module__.partition('.')[0]}.{type(first).__qualname__}" == name
+        dlbridge.convert(first, "numpy")[0] = 5
+        assert memory[0] == (5 if is_shared else 0)
+        assert (dlbridge.convert(second, "numpy")[0] == 5) == is_shared
+        receiving.close()
+        sending.close()
+    finally:
+        uninstall()
+
+
+def test_arrays_of_jax_arrive_as_such():
+    jax = pytest.importorskip("jax", reason="JAX makes the array")
+    install("jax")
+    try:
+        receiving, sending = multiprocessing.Pipe(duplex=False)
+        for size in (3, 100_000):
+            sending.send(jax.numpy.arange(size))
+            found = receiving.recv()
+            assert isinstance(found, jax.Array)
+            assert found[-1] == size - 1
+        receiving.close()
+        sending.close()
+    finally:
+        uninstall()
+
+
+def test_what_cannot_be_shared_goes_as_it_did_before():
+    torch = pytest.importorskip("torch", reason="torch makes the tensor")
+    install("numpy", "torch")
+    try:
+        receiving, sending = multiprocessing.Pipe(duplex=False)
+        records = np.zeros(3, [("a", "i4"), ("b", "f8")])
+        objects = np.array([None, "x"], dtype=object)
+        gradient = torch.ones(3, requires_grad=True)
+        sending.send((records, objects, gradient))
+        found = receiving.recv()
+        assert found[0].dtype == records.dtype and found[1].tolist() == [None, "x"] and found[2].requires_grad
+        receiving.close()
+        sending.close()
+    finally:
+        uninstall()
+
+
+def test_nothing_of_numpy_is_touched_unless_it_is_named():
+    install()
+    try:
+        assert type(np.ones(2)) not in multiprocessing.reduction.ForkingPickler._extra_reducers
+    finally:
+        uninstall()
+    with pytest.raises(ValueError, match="none of 'numpy'"):
+        install("nupmy")
+
+
+def test_a_child_that_ends_waits_until_its_last_message_is_read(context):
+    queue = context.Queue()
+    process = context.Process(target=share_workers.put_and_end, args=(queue, 100_000))
+    process.start()
+    time.sleep(1)
+    tensor, handle = queue.get(timeout=60)
+    ended(process)
+    assert tensor.nbytes == 100_000
+    assert bytes(memoryview(handle.open()))[-1:] == b"x"  # the maker is gone: this process has the memory
+
+
+def test_a_message_of_a_process_that_was_killed_is_an_error_in_words(spawn):
+    queue = spawn.Queue()
+    process = spawn.Process(target=share_workers.put_and_be_killed, args=(queue,))
+    process.start()
+    process.join(60)
+    with pytest.raises(FileNotFoundError, match="ended"):
+        queue.get(timeout=60)
+    process.close()
+
+
+def test_memory_lives_while_a_reader_lives_though_its_maker_was_killed(spawn):
+    script = (
+        "import sys, pickle, time, dlbridge; h = dlbridge.share(bytearray(b'abc'))\n"
+        "sys.stdout.buffer.write(pickle.dumps(h)); sys.stdout.flush(); time.sleep(60)"
+    )
+    maker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    handle = pickle.load(maker.stdout)
+    late = pickle.loads(pickle.dumps(handle))  # not opened: a reference to the maker
+    tensor = handle.open()
+    del handle
+    os.kill(maker.pid, signal.SIGKILL)
+    maker.wait()
+    maker.stdout.close()
+    assert bytes(memoryview(tensor)) == b"abc"
+    assert bytes(memoryview(late.open())) == b"abc"  # this process has the memory already
+    del tensor
+    late.close()
+    gc.collect()
+
+
+def test_opening_after_the_maker_ended_is_an_error_in_words():
+    script = "import sys, pickle, dlbridge; h = dlbridge.share(b'abc')\nsys.stdout.buffer.write(pickle.dumps(h))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    with pytest.raises(FileNotFoundError, match="it ended"):
+        pickle.loads(done.stdout).open()
+
+
+def test_a_child_by_fork_opens_what_it_was_born_with_and_keeps_no_message_of_its_parent():
+    script = """
+import os, gc, dlbridge, dlbridge.multiprocessing
+from dlbridge._sharing import messages
+from multiprocessing.reduction import ForkingPickler
+handle = dlbridge.share(bytearray(b"abc"))
+message = ForkingPickler.dumps(handle)
+before = len(os.listdir("/proc/self/fd"))
+pid = os.fork()
+if pid == 0:
+    assert messages.waiting() == 0
+    memoryview(handle.open())[0] = 120
+    own = ForkingPickler.dumps(handle)
+    assert messages.waiting() == 1
+    ForkingPickler.loads(own)
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+assert messages.waiting() == 1
+assert bytes(memoryview(ForkingPickler.loads(message).open())) == b"xbc"
+"""
+    run_python(script)
+
+
+def test_no_process_leaks_or_crashes_when_the_other_is_killed():
+    assert run_python(HERE / "share_killed_child.py", 100).stdout.strip() == "100 killed"
