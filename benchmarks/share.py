@@ -132,8 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
     text = "\n".join(
         [
             f"# Arrays between processes on {machine['kind']}, Python {machine['python']}\n",
-            ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
-            + "\n",
+            f"{facts}\n",
             f"Versions: {', '.join(f'{name} {v}' for name, v in env.versions().items())}\n",
             "ms from put() to the answer of a process that has read an element, best / median round.\n",
             f"| | {' | '.join(sizes)} |",
