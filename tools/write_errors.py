@@ -31,7 +31,19 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(f"python/src/{name}.cpp" for name in ("adapt", "convert", "recast", "target", "tree")),
         *(
             f"python/dlbridge/_{name}.py"
-            for name in ("adapt", "convert", "frames", "load", "may_convert", "packing", "records", "tree")
+            for name in (
+                "adapt",
+                "convert",
+                "frames",
+                "load",
+                "may_convert",
+                "op",
+                "op_jax",
+                "op_torch",
+                "packing",
+                "records",
+                "tree",
+            )
         ),
     ),
     "Sharing between processes": ("python/dlbridge/_sharing/", "python/dlbridge/multiprocessing.py"),

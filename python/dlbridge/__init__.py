@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dlbridge._frames import planes
     from dlbridge._inspect import Report, inspect
     from dlbridge._load import load
+    from dlbridge._op import op
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
     from dlbridge._sharing.handle import Handle, empty_shared, share
@@ -67,6 +68,7 @@ __all__ = [
     "inspect",
     "install_as_dlpack",
     "load",
+    "op",
     "pack_float4",
     "pack_int4",
     "planes",
@@ -89,6 +91,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "load": ("dlbridge._load", "load"),
     "multiprocessing": ("dlbridge.multiprocessing", None),
     "nd": ("dlbridge.nd", None),
+    "op": ("dlbridge._op", "op"),
     "pack_float4": ("dlbridge._packing", "pack_float4"),
     "pack_int4": ("dlbridge._packing", "pack_int4"),
     "planes": ("dlbridge._frames", "planes"),

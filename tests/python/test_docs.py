@@ -89,6 +89,7 @@ def run_page(page, kinds):
                 pytest.importorskip(module, reason=f"{page.name}, line {line}, uses it")
             run(source, names, page, line)
     builtins.__dict__.pop("_", None)  # where doctest leaves the last result
+    names.clear()  # the globals of functions that a library keeps, as op() does
 
 
 @pytest.fixture
