@@ -29,8 +29,10 @@ def reduce_ex(x: ndarray, protocol: int) -> Any:
 def rebuild(
     payload: Any, dtype: str, shape: tuple[int, ...], device: str, axes: tuple[int, ...] | None = None
 ) -> ndarray:
-    """The array of a pickle, in memory of its own. ValueError where the device is not there.
+    """The array of a pickle. ValueError where the device is not there.
 
+    On the host it lies in `payload`, read-only where that is, on a device in memory of its own. `bytes` are copied:
+    those in band say nothing of whether the array may be written to.
     axes: those that the extents of `shape` are of, the outermost in memory first; in their order by default.
     """
     x = _dense(payload, dtype, shape, device)
@@ -53,4 +55,6 @@ def _dense(payload: Any, dtype: str, shape: tuple[int, ...], device: str) -> nda
             f"pickle: {octets.nbytes} bytes were stored for a {dtype} array of shape {shape}: {error}. The pickle is "
             "damaged, or its out-of-band buffers are in another order"
         ) from error
+    if device == "cpu" and not isinstance(payload, bytes):
+        return _native.from_dlpack(tensor)
     return _native.array(tensor, device=device)

@@ -110,6 +110,19 @@ def test_a_pickle_out_of_band_keeps_fortran_order(device):
     assert again.tolist() == x.tolist() and again.flags.f_contiguous and len(buffers) == 1
 
 
+def test_a_pickle_out_of_band_copies_nothing_on_the_host():
+    x = nd.asarray(np.arange(6.0), device="cpu")
+    buffers = []
+    data = pickle.dumps(x, 5, buffer_callback=buffers.append)
+    again = pickle.loads(data, buffers=buffers)
+    assert again.data_ptr == x.data_ptr
+    read_only = pickle.loads(data, buffers=[memoryview(bytes(buffers[0].raw()))])
+    assert read_only.readonly and read_only.tolist() == x.tolist()
+    in_band = pickle.loads(pickle.dumps(x, 5))
+    in_band[...] = 0
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
 # --- whose memory it is ----------------------------------------------------------------------------------------------
 
 OWNERS = """
