@@ -46,6 +46,8 @@ using Anything = Arg<const void>;
 [[maybe_unused]] void streams(const OnGpu& gpu, const Anything& anything, stream_ref stream) {
   static_cast<void>(gpu.view(stream));
   static_cast<void>(anything.tensor());
+  // expect: elements of device memory cannot be reached from host code
+  REFUSED(static_cast<void>(gpu.view(stream).begin());)
   // expect: name the stream that you use it on
   REFUSED(static_cast<void>(gpu.view());)
   // expect: any dtype: an Arg<void> has no elements to view

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "caster_access.h"
 #include "caster_dtypes.h"
 
 namespace py = pybind11;
@@ -344,6 +345,7 @@ PYBIND11_MODULE(caster_module, m) {
   define_named(m);
   define_overloads(m);
   define_dtypes(m);
+  define_access(m);
   define_conversions(m);
   define_lifetimes(m);
   define_results(m);

@@ -221,12 +221,12 @@ constexpr bool copy_repairs(Violation v) noexcept {
          v == Violation::kAlignment;
 }
 
-// "(2, 3)", "(3,)", "()"; dyn is "*".
-inline std::string tuple_text(const std::int64_t* values, std::int32_t count) {
+// "(2, 3)", "(3,)", "()"; of extents, dyn is "*".
+inline std::string tuple_text(const std::int64_t* values, std::int32_t count, bool are_extents = true) {
   std::string out = "(";
   for (std::int32_t i = 0; i < count; ++i) {
     if (i > 0) out += ", ";
-    out += values[i] == dyn ? "*" : std::to_string(values[i]);
+    out += are_extents && values[i] == dyn ? "*" : std::to_string(values[i]);
   }
   return out += count == 1 ? ",)" : ")";
 }
@@ -234,9 +234,7 @@ inline std::string tuple_text(const std::int64_t* values, std::int32_t count) {
 // "(480, 640) [torch.Tensor, float32, strides (640, 1), cuda:0, writable]"; `source` says what the tensor came from,
 // empty: unsaid.
 inline std::string describe(const Tensor& t, std::string_view source = {}) {
-  std::string strides = "(";  // not tuple_text: a stride of -1 is a number
-  for (std::int32_t i = 0; i < t.dl.ndim; ++i) strides += (i > 0 ? ", " : "") + std::to_string(t.dl.strides[i]);
-  strides += t.dl.ndim == 1 ? ",)" : ")";
+  const std::string strides = tuple_text(t.dl.strides, t.dl.ndim, false);
   std::string out = tuple_text(t.dl.shape, t.dl.ndim) + " [";
   if (!source.empty()) out.append(source).append(", ");
   out.append(t.dtype().name).append(", strides ").append(strides).append(", ").append(device_name(t.dl.device));

@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <type_traits>
 
 #include "dlbridge/check.h"
 #include "dlbridge/exception.h"
+#include "dlbridge/strided_iterator.h"
 #include "dlbridge/tensor.h"
 
 // Views are passed to CUDA kernels by value: inside a translation unit of nvcc their accessors are for both sides.
@@ -16,6 +19,16 @@
 #define DLBRIDGE_HOST_DEVICE __host__ __device__
 #else
 #define DLBRIDGE_HOST_DEVICE
+#endif
+
+// Whether v(i, j) of host code looks at its indices, and ends the process where one lies outside: in builds without
+// optimisation and without NDEBUG, and where it is set to 1.
+#if !defined(DLBRIDGE_CHECK_BOUNDS)
+#if defined(NDEBUG) || defined(__OPTIMIZE__)
+#define DLBRIDGE_CHECK_BOUNDS 0
+#else
+#define DLBRIDGE_CHECK_BOUNDS 1
+#endif
 #endif
 
 namespace dlbridge {
@@ -39,6 +52,7 @@ struct ViewDims {
 };
 template <>
 struct ViewDims<dyn> {
+  static constexpr std::size_t kCount = kMaxDims;
   std::int32_t ndim;
   const std::int64_t* extents;
   const std::int64_t* stride_elems;
@@ -119,8 +133,8 @@ class TensorView {
   const detail::ViewDims<Rank>& dims() const& noexcept { return dims_; }
   detail::ViewDims<Rank> dims() const&& noexcept { return dims_; }
 
-  // The element at an index, not checked. From host code for host memory only; in a translation unit of nvcc for any,
-  // since kernels are meant.
+  // The element at an index, checked in debug builds only (DLBRIDGE_CHECK_BOUNDS). From host code for host memory only;
+  // in a translation unit of nvcc for any, since kernels are meant.
   template <class... I>
     requires(Rank == dyn || sizeof...(I) == static_cast<std::size_t>(Rank)) &&
             (std::is_convertible_v<I, std::int64_t> && ...)
@@ -129,6 +143,9 @@ class TensorView {
     static_assert(Device::kHost,
                   "elements of device memory cannot be reached from host code: copy to the host, or pass "
                   "the view to a kernel");
+#if DLBRIDGE_CHECK_BOUNDS
+    abort_if_outside(static_cast<std::int64_t>(index)...);
+#endif
 #endif
     return data_[offset(static_cast<std::int64_t>(index)...)];
   }
@@ -159,7 +176,7 @@ class TensorView {
     return t;
   }
 
-  // All elements as one run.
+  // All elements as one run, in the order of the memory.
   std::span<T> span() const noexcept
     requires(!std::is_same_v<Layout, any_layout>)
   {
@@ -174,6 +191,30 @@ class TensorView {
     requires(!std::is_same_v<Layout, any_layout>)
   {
     return data_ + size();
+  }
+  // All elements as one run, the last index fastest. Throws Error where they are none: a layout that is known when the
+  // program is compiled is asked for, c_contig, and has span().
+  std::span<T> flat() const {
+    if constexpr (!std::is_same_v<Layout, c_contig>) {
+      constexpr Requirement kDense = requirement_of<const T, c_contig, Device>();
+      const Tensor t = descriptor();
+      if (const Violation v = find_violation(t, kDense); v != Violation::kNone)
+        throw_issue("flat", explain(v, t, kDense));
+    }
+    return {data_, static_cast<std::size_t>(size())};
+  }
+  // The elements of any layout, one by one, the last index fastest: for (float& x : view). Of host memory.
+  auto begin() const noexcept
+    requires std::is_same_v<Layout, any_layout>
+  {
+    static_assert(Device::kHost, "elements of device memory cannot be reached from host code: copy to the host, or "
+                                 "pass the view to a kernel");
+    return detail::StridedIterator<T, detail::ViewDims<Rank>>(data_, dims_, size());
+  }
+  auto end() const noexcept
+    requires std::is_same_v<Layout, any_layout>
+  {
+    return detail::StridedIterator<T, detail::ViewDims<Rank>>(data_, dims_, 0);
   }
 
  private:
@@ -205,10 +246,26 @@ class TensorView {
     return at;
   }
 
+#if DLBRIDGE_CHECK_BOUNDS
+  template <class... I>
+  void abort_if_outside(I... index) const noexcept {
+    const std::int64_t given[sizeof...(I) + 1] = {index..., 0};
+    constexpr auto kCount = static_cast<std::int32_t>(sizeof...(I));
+    bool inside = kCount == rank();
+    for (std::int32_t i = 0; inside && i < kCount; ++i) inside = given[i] >= 0 && given[i] < extent(i);
+    if (inside) [[likely]]
+      return;
+    const std::string shape = tuple_text(dims_.extents, rank()), got = tuple_text(given, kCount, false);
+    static_cast<void>(
+        std::fprintf(stderr, "dlbridge: view%s is outside of a view of shape %s\n", got.c_str(), shape.c_str()));
+    std::abort();
+  }
+#endif
+
   [[noreturn, gnu::cold]] void throw_bad_index(const std::int64_t* index, std::size_t n) const {
     throw Error(ErrorCode::kMalformed, "at: expected an index within " +
                                            tuple_text(dims_.extents, static_cast<std::int32_t>(rank())) + ", got " +
-                                           tuple_text(index, static_cast<std::int32_t>(n)) +
+                                           tuple_text(index, static_cast<std::int32_t>(n), false) +
                                            ". Hint: indices count from 0, one per axis");
   }
 
