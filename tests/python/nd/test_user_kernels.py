@@ -3,6 +3,7 @@
 import re
 import sys
 
+import numpy as np
 import pytest
 from dlbridge import nd
 from dlbridge.nd import _native
@@ -256,6 +257,10 @@ def test_host_arrays_are_refused_and_fused_functions_just_run():
     fused = nd.fuse(lambda x, y: nd.where(x > 1, x * y, 0), kernel_name="chosen")
     assert fused(x, 2).tolist() == [0, 0, 4, 6] and fused.name == "chosen"
     assert nd.fuse()(lambda x: x.sum())(x) == 6
+    theirs = nd.fuse(lambda x, y: x * y)(np.arange(3.0), np.float32(2))
+    assert isinstance(theirs, np.ndarray) and theirs.tolist() == [0, 2, 4]
+    with pytest.raises(TypeError, match="numpy.ndarray"):  # beside ours, one would have to move
+        nd.fuse(lambda x, y: x * y)(x, np.arange(4))
 
 
 # ---- the cache

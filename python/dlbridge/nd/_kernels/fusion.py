@@ -264,6 +264,8 @@ class Fusion:
         if kernel is not None:
             return kernel(*args)
         if key is None:
+            if _are_numpys(args):
+                return self._function(*args)
             args = tuple(_to_operand(x) for x in args)
             key = _native.fusion_key(args)
         program = self._programs.get(key) if key is not None else None
@@ -298,6 +300,13 @@ class Fusion:
         return f"<fused {self.name!r}>"
 
 
+def _are_numpys(args: tuple[Any, ...]) -> bool:
+    """Whether NumPy's arrays are the only ones: the function computes with those as it is, and nothing moves."""
+    numpy = sys.modules.get("numpy")
+    arrays = [x for x in args if hasattr(x, "__dlpack__")]
+    return numpy is not None and bool(arrays) and all(isinstance(x, numpy.ndarray) for x in arrays)
+
+
 def _to_operand(x: Any) -> Any:
     """Arrays of other frameworks as ours, without a copy; anything else as it is. TypeError for NumPy's arrays: nothing
     moves to a device unasked."""
@@ -317,8 +326,8 @@ def fuse(*args: Any, **kwargs: Any) -> Any:
     (each reduction is a kernel of its own, over all that comes before it). Later calls launch the kernel. Python
     scalars given as arguments are arguments of the kernel; other names are constants.
 
-    On host arrays the function itself is called. Raises TypeError for what cannot be recorded: a choice by an element's
-    value, indexing, shapes. `kernel_name` is the name in profilers.
+    On host arrays, and on NumPy's, the function itself is called. Raises TypeError for what cannot be recorded: a choice
+    by an element's value, indexing, shapes. `kernel_name` is the name in profilers.
     """
     kernel_name = kwargs.pop("kernel_name", None)
     if kwargs or len(args) > 1:
