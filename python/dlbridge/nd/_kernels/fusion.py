@@ -326,8 +326,8 @@ def fuse(*args: Any, **kwargs: Any) -> Any:
     (each reduction is a kernel of its own, over all that comes before it). Later calls launch the kernel. Python
     scalars given as arguments are arguments of the kernel; other names are constants.
 
-    On host arrays, and on NumPy's, the function itself is called. Raises TypeError for what cannot be recorded: a choice
-    by an element's value, indexing, shapes. `kernel_name` is the name in profilers.
+    On host arrays, and on NumPy's, the function itself is called. Raises TypeError for what cannot be recorded: a
+    choice by an element's value, indexing, shapes. `kernel_name` is the name in profilers.
     """
     kernel_name = kwargs.pop("kernel_name", None)
     if kwargs or len(args) > 1:

@@ -9,6 +9,7 @@ from dlbridge.nd._arguments import as_array
 from dlbridge.nd._dtypes import is_inexact
 from dlbridge.nd._grids import eye
 from dlbridge.nd._joining import stack
+from dlbridge.nd._manipulation import moveaxis
 from dlbridge.nd.polynomial.polyutils import as_series
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def polyvander(x: ArrayLike, deg: int) -> ndarray:
     powers = [_native.add(_native.multiply(points, 0), 1)]
     for _ in range(index(deg)):
         powers.append(powers[-1] * points)
-    return stack(powers, -1)
+    return moveaxis(stack(powers), 0, -1)  # laid out as NumPy does it
 
 
 def polycompanion(c: ArrayLike) -> ndarray:
