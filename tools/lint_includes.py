@@ -49,6 +49,7 @@ FOREIGN = {
 # Each converter knows its own framework: whoever includes it has that anyway.
 KNOWS_CUDA = {Path("bridge/include/dlbridge/converters") / name for name in ("mdspan.h", "rmm.h", "thrust.h")}
 KNOWS_PYTHON = {
+    Path("bridge/include/dlbridge.h"),
     Path("bridge/include/dlbridge/pybind11.h"),
     Path("bridge/include/dlbridge/pybind11/api.h"),
     Path("bridge/include/dlbridge/pybind11/place.h"),

@@ -2,9 +2,13 @@
 #include "dlbridge/c_api.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "dlbridge.h"
+#include "dlbridge/argument_text.h"
 #include "dlbridge/cuda_order.h"
 #include "dlbridge/dlpack_codec.h"
 #include "frameworks/numpy.h"
@@ -52,6 +56,66 @@ int read(PyObject* object, c_api::Record* out, std::int64_t* dims, std::int32_t 
     out->protocol = static_cast<std::uint8_t>(self->protocol);
     out->holder = as_object(self);
     return 0;
+  });
+}
+
+// Before the message of the readers; what Python code of the producer's raises is its own affair.
+void name_argument(const std::string& prefix) {
+  Ref error = take_exception();
+  const Ref traceback(PyException_GetTraceback(error.get()));
+  const Ref arguments = owned(PyObject_GetAttrString(error.get(), "args"));
+  if (!traceback && PyTuple_CheckExact(arguments.get()) && PyTuple_GET_SIZE(arguments.get()) == 1 &&
+      PyUnicode_CheckExact(PyTuple_GET_ITEM(arguments.get(), 0))) {
+    const char* said = PyUnicode_AsUTF8(PyTuple_GET_ITEM(arguments.get(), 0));
+    checked(said != nullptr);
+    const Ref text = owned(PyUnicode_FromString((prefix + said).c_str()));
+    const Ref named = owned(PyTuple_Pack(1, text.get()));
+    checked(PyObject_SetAttrString(error.get(), "args", named.get()));
+  }
+  set_exception(std::move(error));
+}
+
+Requirement requirement_of_need(const c_api::Need& need) {
+  Requirement r;
+  if (need.dtype.bits != 0) {
+    const DTypeInfo* dtype = find_dtype(need.dtype);
+    if (dtype == nullptr) throw_error(PyExc_ValueError, "dlbridge_get(): the dtype that is asked for is not known");
+    r.dtypes = dtypes(dtype->id);
+  }
+  const DeviceTypeInfo* device = need.device_type != 0 ? find_device_type(need.device_type) : nullptr;
+  if (device == nullptr && need.device_type != 0)
+    throw_error(PyExc_ValueError, "dlbridge_get(): the device type that is asked for, %d, is not known",
+                static_cast<int>(need.device_type));
+  r.devices = device == nullptr ? kOnHost : devices(device->type);
+  if (need.ndim >= 0) r.min_rank = r.max_rank = need.ndim;
+  if (need.order == 'C' || need.order == 'F')
+    r.strides = need.order == 'C' ? stride_rule::c_contig : stride_rule::f_contig;
+  r.writable = r.distinct = need.writable != 0;
+  r.element_aligned = true;
+  return r;
+}
+
+int read_argument(PyObject* object, const c_api::Need* need, const char* function, const char* argument,
+                  c_api::Record* out, std::int64_t* dims, std::int32_t capacity) noexcept {
+  return guarded([&] {
+    const std::string prefix = std::string(function) + "(): argument '" + argument + "': ";
+    const Requirement r = requirement_of_need(*need);
+    if (read(object, out, dims, capacity) != 0) {
+      name_argument(prefix);
+      return -1;
+    }
+    Tensor t;
+    t.dl = out->dl;
+    t.set_dtype(*find_dtype(out->dl.dtype));
+    t.flags = out->flags;
+    t.size = out->size;
+    const Violation v = find_violation(t, r);
+    if (v == Violation::kNone) [[likely]]
+      return 0;
+    const Ref holder(std::exchange(out->holder, nullptr));
+    const std::string reason = dlbridge::detail::refusal_text(v, t, r, argument, type_name(object));
+    PyErr_SetString(PyExc_TypeError, (prefix + reason).c_str());
+    return -1;
   });
 }
 
@@ -144,8 +208,16 @@ void write_type_name(PyObject* object, char* out, std::size_t capacity) noexcept
 constexpr c_api::Table kTable{
     sizeof(c_api::Table), c_api::kMajor, c_api::kMinor,         0,     read,           adapt,      wrap,
     convert_to,           release,       parse_stream_argument, order, current_stream, raise_code, write_type_name,
-    convert_like,
+    convert_like,         read_argument,
 };
+
+// The same table for C.
+static_assert(sizeof(dlbridge_table) == sizeof(c_api::Table) && sizeof(dlbridge_record) == sizeof(c_api::Record) &&
+              sizeof(dlbridge_need) == sizeof(c_api::Need) && DLBRIDGE_C_MAJOR == c_api::kMajor &&
+              DLBRIDGE_C_MINOR == c_api::kMinor && offsetof(dlbridge_table, wrap) == offsetof(c_api::Table, wrap) &&
+              offsetof(dlbridge_table, read_argument) == offsetof(c_api::Table, read_argument) &&
+              offsetof(dlbridge_record, holder) == offsetof(c_api::Record, holder) &&
+              offsetof(dlbridge_need, writable) == offsetof(c_api::Need, writable));
 
 }  // namespace
 

@@ -39,6 +39,15 @@ struct Wanted {
   char order;                // 'C', 'F', or 'A': any
 };
 
+// What an argument of a function in C has to be; each field may be left open.
+struct Need {
+  DLDataType dtype;          // bits 0: any
+  std::int32_t device_type;  // 0: the CPU's memory, pinned or not
+  std::int32_t ndim;         // -1: any
+  char order;                // 'C', 'F'; anything else: any strides
+  std::uint8_t writable;
+};
+
 struct Table {
   std::uint32_t size;  // bytes of this struct
   std::uint32_t major;
@@ -82,6 +91,10 @@ struct Table {
   // Since 1.1. `tensor` as an array of the framework that `example` belongs to, on the device where the tensor is; the
   // tensor itself where that is none of convert()'s. New reference.
   _object* (*convert_like)(_object* tensor, _object* example) noexcept;
+
+  // Since 1.1. read(), and the rules of `need`; what is wrong is said of the argument of the function.
+  int (*read_argument)(_object* object, const Need* need, const char* function, const char* argument, Record* out,
+                       std::int64_t* dims, std::int32_t capacity) noexcept;
 };
 
 }  // namespace dlbridge::c_api

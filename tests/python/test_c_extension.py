@@ -1,0 +1,109 @@
+"""dlbridge.h: examples/c_extension, built by a C compiler."""
+
+import functools
+import gc
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import dlbridge
+import pytest
+from caster_support import _sanitizer_flags, include_folders
+from child_process import run_python
+from dlbridge import asdlpack, nd
+from lifecycle_support import nothing_lost
+
+np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
+
+SOURCE = Path(__file__).parents[2] / "examples" / "c_extension" / "scale.c"
+
+
+@functools.cache
+def build():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler on PATH")
+    path = os.path.join(tempfile.mkdtemp(prefix="dlbridge-c-"), "scale" + sysconfig.get_config_var("EXT_SUFFIX"))
+    command = [
+        *(compiler, "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O1", "-fPIC", "-shared"),
+        *(f"-I{folder}" for folder in include_folders()),
+        *("-isystem", sysconfig.get_paths()["include"]),
+        *_sanitizer_flags(),
+        *(str(SOURCE), "-o", path),
+    ]
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def scale():
+    spec = importlib.util.spec_from_file_location("scale", build())
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _torch(a):
+    return pytest.importorskip("torch", reason="PyTorch is not installed").from_numpy(a)
+
+
+@pytest.mark.parametrize("make", [np.asarray, _torch, nd.asarray, asdlpack], ids=["numpy", "torch", "nd", "Tensor"])
+def test_an_array_of_any_framework_goes_in_and_comes_out(scale, make):
+    a = np.arange(6, dtype="float32")
+    given = make(a)
+    before = sys.getrefcount(given)
+    with nothing_lost():
+        result = scale.scaled(given, 2)
+        assert type(result) is type(given)
+        assert np.asarray(result).tolist() == (2 * a).tolist()
+        del result
+        gc.collect()
+    assert sys.getrefcount(given) == before
+    assert np.asarray(scale.scaled(a[::-2], 3)).tolist() == [15, 9, 3]
+    assert scale.scaled(a[:0], 3).shape == (0,)
+
+
+def test_errors_name_the_function_and_the_argument(scale):
+    with nothing_lost():
+        for wrong, reason in (
+            (np.zeros(3), "expected dtype float32, got (3,) [numpy.ndarray, float64"),
+            (np.zeros((2, 2), "float32"), "expected rank 1, got (2, 2) [numpy.ndarray"),
+        ):
+            before = sys.getrefcount(wrong)
+            with pytest.raises(TypeError) as error:
+                scale.scaled(wrong, 1)
+            assert str(error.value).startswith("scaled(): argument 'a': " + reason)
+            assert "Hint: " in str(error.value)
+            assert sys.getrefcount(wrong) == before
+        with pytest.raises(dlbridge.ProtocolError, match=r"^scaled\(\): argument 'a': str has none of"):
+            scale.scaled("abc", 1)
+        with pytest.raises(BufferError, match=r"^scaled\(\): argument 'a': .*byte order"):
+            scale.scaled(np.zeros(3, ">f4"), 1)
+        gc.collect()
+
+
+def test_errors_of_the_producers_own_code_are_left_alone(scale):
+    class Broken:
+        def __dlpack__(self, **_):
+            raise ValueError("my own words")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(ValueError, match="^my own words$"):
+        scale.scaled(Broken(), 1)
+
+
+def test_the_module_says_at_import_that_dlbridge_is_missing(scale):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['dlbridge'] = None\n"
+        "try: import scale\nexcept ImportError as error: print('dlbridge' in str(error))"
+    )
+    assert run_python(code, build().rpartition("/")[0]).stdout == "True\n"
