@@ -29,7 +29,8 @@ void define_access(py::module_& m) {
   def(m, "items_any", [](Arg<const int> a) { return items(a.view()); }, py::arg("a"));
   def(m, "items_dense", [](Arg<const int, c_contig> a) { return items(a.view()); }, py::arg("a"));
   def(m, "items_kept", [](Cube a) {  // an iterator outlives the view that it comes from
-    auto begin = a.view().begin();
+    decltype(a.view().begin()) begin;
+    begin = a.view().begin();
     const auto end = a.view().end();
     return std::vector<int>(begin++, end);
   });

@@ -25,7 +25,7 @@ class StridedIterator {
   StridedIterator(T* data, const Dims& dims, std::int64_t left) noexcept : at_(data), dims_(dims), left_(left) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(dims_.rank()); ++i) index_[i] = 0;
   }
-  StridedIterator() noexcept : dims_(DLTensor{}) {}
+  StridedIterator() noexcept = default;
 
   T& operator*() const noexcept { return *at_; }
   T* operator->() const noexcept { return at_; }

@@ -42,6 +42,7 @@ struct ViewDims {
   std::int64_t extents[kCount];
   std::int64_t stride_elems[kCount];
 
+  ViewDims() noexcept : extents{}, stride_elems{} {}  // of an iterator that is of no view yet
   explicit ViewDims(const DLTensor& t) noexcept : extents{}, stride_elems{} {
     for (std::size_t i = 0; i < static_cast<std::size_t>(Rank); ++i) {
       extents[i] = t.shape[i];
@@ -57,6 +58,7 @@ struct ViewDims<dyn> {
   const std::int64_t* extents;
   const std::int64_t* stride_elems;
 
+  ViewDims() noexcept : ndim(0), extents(nullptr), stride_elems(nullptr) {}
   explicit ViewDims(const DLTensor& t) noexcept : ndim(t.ndim), extents(t.shape), stride_elems(t.strides) {}
   DLBRIDGE_HOST_DEVICE constexpr std::int32_t rank() const noexcept { return ndim; }
 };
