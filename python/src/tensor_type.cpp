@@ -58,10 +58,12 @@ void tensor_dealloc(PyObject* object) noexcept {
   free_tensor(object);
 }
 
+// A memoryview is not shown to the collector: it would clear one that still lends its memory, and CPython before 3.11.8
+// and 3.12.2 crashes when the loan ends (python/cpython#77894). NumPy's arrays show nothing of what they hold, either.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) noexcept {
   TensorObject* self = as_tensor(object);
-  Py_VISIT(self->source);
-  if (holds_buffer(self)) Py_VISIT(self->view.obj);
+  if (self->source != nullptr && !PyMemoryView_Check(self->source)) Py_VISIT(self->source);
+  if (holds_buffer(self) && self->view.obj != nullptr && !PyMemoryView_Check(self->view.obj)) Py_VISIT(self->view.obj);
   Py_VISIT(Py_TYPE(object));
   return 0;
 }

@@ -5,10 +5,12 @@ import ctypes
 import gc
 import mmap
 import sys
+import textwrap
 import weakref
 
 import dlbridge
 import pytest
+from child_process import run_python
 from dlbridge import _core, asdlpack
 from lifecycle_support import Consumed, Exporter, nothing_lost
 
@@ -335,3 +337,23 @@ def test_weak_references_do_not_keep_a_tensor():
     assert called == [reference]
     assert asdlpack(bytearray(4)).shape == (4,)  # the object is used again, without the old weak references
     assert reference() is None
+
+
+@pytest.mark.parametrize(
+    "make", ["asdlpack(m)", "nd.from_dlpack(asdlpack(m))", "asdlpack(asdlpack(m))", "nd.asarray(m)"]
+)
+def test_a_dead_cycle_may_hold_a_memoryview_that_still_lends(make):
+    code = f"""
+        import gc, mmap
+        from dlbridge import _core, asdlpack, nd
+        gc.disable()
+        for order in range(2):
+            for _ in range(20):
+                m, cycle = memoryview(mmap.mmap(-1, 8192)), {{}}
+                parts = {{"view": m, "array": {make}}}
+                cycle.update(parts if order else dict(reversed(parts.items())), cycle=cycle)
+                del m, parts, cycle
+                gc.collect()
+        print(_core.live_counts()["tensors"])
+    """
+    assert run_python(textwrap.dedent(code)).stdout == "0\n"
