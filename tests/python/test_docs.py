@@ -61,6 +61,12 @@ def imports(source):
         yield from [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
 
 
+def skip_without(source, page, line):
+    """Skips the page where a module is missing that an example imports."""
+    for module in imports(source):
+        pytest.importorskip(module, reason=f"{page.name}, line {line}, uses it")
+
+
 def run_shell(source):
     """Runs ```sh run: with this Python, and with the headers of the wheel, where dlbridge is installed from one."""
     try:
@@ -81,12 +87,13 @@ def run_page(page, kinds):
     names = {"__name__": "__docs__"}
     for line, language, kind, source in blocks(page):
         if "." in kind:
+            if language == "python":
+                skip_without(source, page, line)
             Path(kind).write_text(source)
         elif (language, kind) == ("sh", "run"):
             run_shell(source)
         elif language == "python" and kind in kinds:
-            for module in imports(source):
-                pytest.importorskip(module, reason=f"{page.name}, line {line}, uses it")
+            skip_without(source, page, line)
             run(source, names, page, line)
     builtins.__dict__.pop("_", None)  # where doctest leaves the last result
     names.clear()  # the globals of functions that a library keeps, as op() does
