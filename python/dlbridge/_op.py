@@ -11,6 +11,7 @@ import re
 import sys
 
 from dlbridge import _core
+from dlbridge._reach import reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,10 +226,8 @@ def _overlap(a: _core.Tensor, b: _core.Tensor) -> bool:
 
 
 def _range(t: _core.Tensor) -> tuple[int, int]:
-    steps = [(extent - 1) * stride for extent, stride in zip(t.shape, t.strides, strict=True)]
-    low = sum(step for step in steps if step < 0)
-    high = sum(step for step in steps if step > 0)
-    return t.data_ptr + low, t.data_ptr + high + t.itemsize
+    low, high = reach(t.itemsize, t.shape, t.strides)
+    return t.data_ptr + low, t.data_ptr + high
 
 
 _ops: dict[str, Op] = {}

@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, cast
 
 from dlbridge import _core
+from dlbridge._reach import reach
 from dlbridge._sharing import layouts, mappings, messages, segments
 from dlbridge._sharing.layouts import Place
 from dlbridge._sharing.segments import Reference, Segment
@@ -106,7 +107,7 @@ class _Image:
             self.is_dense = layouts.is_dense(*form, in_c_order=False)
             if self.is_dense:
                 self.strides = tensor.strides
-                self.low, high = layouts.reach(*form)
+                self.low, high = reach(*form)
                 self.nbytes = high - self.low
 
     def write(self, fd: int, offset: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from dlbridge import _core, _pickle
+from dlbridge._reach import reach
 from dlbridge._sharing.segments import Mapping, Segment
 
 _MOST_DIMENSIONS = 64  # DLPack's and NumPy's
@@ -38,12 +39,6 @@ class _View:
 
     def __init__(self, owner: object, interface: dict[str, Any]) -> None:
         self.owner, self.__array_interface__ = owner, interface
-
-
-def reach(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """The lowest byte that an array reaches from its first element, and the one behind the highest."""
-    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
-    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + itemsize
 
 
 def is_dense(itemsize: int, shape: Sequence[int], strides: Sequence[int], in_c_order: bool) -> bool:

@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from dlbridge import _core
+from dlbridge._reach import reach
 from dlbridge._sharing import layouts, segments
 from dlbridge._sharing.segments import Segment
 
@@ -127,7 +128,7 @@ def found(tensor: _core.HostTensor) -> tuple[Segment, int, tuple[int, ...] | Non
     low, high = 0, tensor.nbytes
     if not layouts.is_in_c_order(tensor):
         strides = tensor.strides
-        low, high = layouts.reach(tensor.itemsize, tensor.shape, strides)
+        low, high = reach(tensor.itemsize, tensor.shape, strides)
     segment = segment_of(tensor.data_ptr + low, tensor.data_ptr + high, not tensor.readonly)
     return segment and (*segment, strides)
 

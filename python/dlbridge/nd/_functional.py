@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlbridge._reach import reach
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array
 from dlbridge.nd._creation import asarray, asnumpy
@@ -57,15 +58,8 @@ class vectorize:
 def byte_bounds(a: ndarray) -> tuple[int, int]:
     """The addresses of the first byte that an array's elements may take, and of the one behind the last."""
     x = as_array(a)
-    first = last = x.data_ptr
-    if x.size == 0:
-        return first, last
-    for extent, stride in zip(x.shape, x.strides, strict=True):
-        if stride < 0:
-            first += (extent - 1) * stride
-        else:
-            last += (extent - 1) * stride
-    return first, last + x.itemsize
+    low, high = reach(x.itemsize, x.shape, x.strides) if x.size else (0, 0)
+    return x.data_ptr + low, x.data_ptr + high
 
 
 _ORDERS = {"C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F"}
