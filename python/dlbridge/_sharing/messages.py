@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from multiprocessing import parent_process, util
 from typing import NamedTuple
 
-from dlbridge._sharing.segments import Segment
+from dlbridge._sharing.segments import Segment, opened
 
 LINGER_S = 10.0  # how long a child that ends waits for its last messages to be read
 _BEHIND_THE_QUEUES = -10  # multiprocessing's queues are flushed with -5
@@ -107,19 +107,14 @@ def waiting() -> int:
 
 def acknowledge(ticket: Ticket) -> None:
     """Says that the segments of a message were opened. Nothing happens where the sender is gone."""
-    path = f"/proc/{ticket.pid}/fd/{ticket.fd}"
-    wanted = (ticket.device, ticket.inode)
     try:
-        found = os.stat(path)
-        if (found.st_dev, found.st_ino) != wanted or not stat.S_ISFIFO(found.st_mode):
-            return
-        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = opened(f"/proc/{ticket.pid}/fd/{ticket.fd}", ticket.device, ticket.inode, os.O_WRONLY, stat.S_ISFIFO)
     except OSError:
         return
+    if fd is None:
+        return
     try:
-        found = os.fstat(fd)
-        if (found.st_dev, found.st_ino) == wanted:
-            os.write(fd, _NUMBER.pack(ticket.number))
+        os.write(fd, _NUMBER.pack(ticket.number))
     except OSError:
         pass
     finally:

@@ -14,6 +14,7 @@ import os
 import stat
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from dlbridge import _core
@@ -122,12 +123,16 @@ def known(device: int, inode: int, writable: bool) -> Segment | None:
 
 def opened_by_path(path: str, device: int, inode: int, writable: bool) -> int | None:
     """A descriptor of the file at `path`, None where it is another, or none. OSError where it may not be opened."""
-    flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
+    return opened(path, device, inode, os.O_RDWR if writable else os.O_RDONLY, stat.S_ISREG)
+
+
+def opened(path: str, device: int, inode: int, access: int, is_kind: Callable[[int], bool]) -> int | None:
+    """The same with an access of os.open(), of what is a regular file, a pipe, … as `is_kind` says of its mode."""
     try:
         found = os.stat(path)  # before it is opened: opening a stranger's device or pipe may do something
-        if (found.st_dev, found.st_ino) != (device, inode) or not stat.S_ISREG(found.st_mode):
+        if (found.st_dev, found.st_ino) != (device, inode) or not is_kind(found.st_mode):
             return None
-        fd = os.open(path, flags)
+        fd = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, ProcessLookupError):
         return None
     found = os.fstat(fd)
