@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf, pi
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, is_scalar, shape_of
-from dlbridge.nd._draws import _Draws, _float
+from dlbridge.nd._arguments import as_array, broadcast_shapes, into, is_scalar, shape_of
+from dlbridge.nd._draws import _checked_out, _Draws, _float
 from dlbridge.nd._dtypes import BY_NAME
 
 TYPE_CHECKING = False
@@ -278,13 +278,16 @@ class _Distributions(_Draws):
         x = self._accepted(n, device, [_native.where(small, a + 1, a)], _of_marsaglia_and_tsang)
         return x, _native.where(small, self._exponential(n, device) / a, 0.0)
 
+    def _gamma_variates(self, n: int, device: DeviceLike, a: ndarray) -> ndarray:
+        x, b = self._gammas(n, device, a)
+        return x * _native.exp(-b) if isinstance(b, ndarray) else x
+
     def _log_gammas(self, n: int, device: DeviceLike, a: ndarray) -> ndarray:
         x, b = self._gammas(n, device, a)
         return _native.log(x) - b
 
     def _chisquares(self, n: int, device: DeviceLike, df: ndarray) -> ndarray:
-        x, b = self._gammas(n, device, df / 2)
-        return 2 * x * _native.exp(-b) if isinstance(b, ndarray) else 2 * x
+        return 2 * self._gamma_variates(n, device, df / 2)
 
     def standard_gamma(
         self,
@@ -298,16 +301,10 @@ class _Distributions(_Draws):
         """Floats of the gamma distribution with that shape and scale 1. out: an array to fill, of that dtype."""
         found = _float(dtype, "standard_gamma")
         if out is not None:
-            from dlbridge.nd._draws import _checked_out
-
             device, size = out.device, _checked_out(out, size, found, "standard_gamma").shape
         extents, device, (a,) = self._parameters("standard_gamma", size, device, shape=(shape, "natural"))
-        x, b = self._gammas(_count(extents), device, a)
-        result = _finished(x * _native.exp(-b) if isinstance(b, ndarray) else x, extents, found)
-        if out is None:
-            return result
-        _native.copyto(out, result)
-        return out
+        result = _finished(self._gamma_variates(_count(extents), device, a), extents, found)
+        return into(out, result, "standard_gamma")
 
     def gamma(
         self,
@@ -323,8 +320,7 @@ class _Distributions(_Draws):
         extents, device, (a, s) = self._parameters(
             "gamma", size, device, shape=(shape, "natural"), scale=(scale, "natural")
         )
-        x, b = self._gammas(_count(extents), device, a)
-        return _finished(s * (x * _native.exp(-b) if isinstance(b, ndarray) else x), extents, found)
+        return _finished(s * self._gamma_variates(_count(extents), device, a), extents, found)
 
     def beta(
         self, a: Any, b: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
