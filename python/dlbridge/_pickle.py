@@ -1,14 +1,19 @@
-"""Pickling of host tensors: out of band with protocol 5 (PEP 574), any dtype of the table, read-only kept."""
+"""Pickling of tensors: out of band with protocol 5 (PEP 574), any dtype of the table, read-only kept.
+
+Those of a GPU go by the host, with a warning, and are copied to their device when they are loaded.
+"""
 
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
 from dlbridge import _core
 
 _State = tuple[Any, str, tuple[int, ...], bool, bool]
+_Reduced = tuple[Callable[..., _core.Tensor], tuple[Any, ...]]
 
 
 def _as_bytes(tensor: _core.Tensor) -> _core.HostTensor:
@@ -16,12 +21,14 @@ def _as_bytes(tensor: _core.Tensor) -> _core.HostTensor:
     return cast(_core.HostTensor, _core.reinterpret(tensor, dtype="uint8", shape=(tensor.nbytes,)))
 
 
-def reduce_ex(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., _core.Tensor], _State]:
+def reduce_ex(tensor: _core.Tensor, protocol: int) -> _Reduced:
     """`Tensor.__reduce_ex__`: the bytes, dtype name, shape, read-only mark and padding of a host tensor.
 
-    Memory that is dense in C order is not copied with protocol 5; any other is copied dense first. TypeError for a
-    tensor that the host cannot read.
+    Memory that is dense in C order is not copied with protocol 5; any other is copied dense first. A CUDA tensor is
+    copied to the host, with a UserWarning. TypeError for another that the host cannot read.
     """
+    if isinstance(tensor, _core.CudaTensor):
+        return _reduce_cuda(tensor, protocol)
     if not isinstance(tensor, _core.HostTensor):
         raise TypeError(
             f"pickle: a tensor on {tensor.device} cannot be pickled: its memory is not the host's. Copy it first: "
@@ -40,12 +47,35 @@ def reduce_ex(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., _core.
     return rebuild, (payload, str(tensor.dtype), tensor.shape, tensor.readonly, tensor.padded)
 
 
+def _reduce_cuda(tensor: _core.CudaTensor, protocol: int) -> _Reduced:
+    warnings.warn(
+        f"pickle: a tensor on {tensor.device} is copied to the host, and to its device again where it is loaded. Copy "
+        "it yourself if that is meant: asdlpack(t, device='cpu')",
+        stacklevel=2,
+    )
+    return reduce_by_host(tensor, protocol)
+
+
+def reduce_by_host(tensor: _core.CudaTensor, protocol: int) -> _Reduced:
+    """`reduce_ex()` of a CUDA tensor, without the warning."""
+    _, state = reduce_ex(_core.asdlpack(tensor, device="cpu"), protocol)
+    return rebuild_on, (*state[:3], tensor.readonly, tensor.padded, str(tensor.device))
+
+
 def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool) -> _core.Tensor:
     """The tensor over `payload`, a buffer; read-only where it was, or where the buffer is.
 
     DataError where the buffer's size is not that of the shape and dtype, ValueError for an unknown dtype.
     """
     return rebuild_over(_core.asdlpack(memoryview(payload).cast("B")), dtype, shape, readonly, padded)
+
+
+def rebuild_on(
+    payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool, device: str
+) -> _core.Tensor:
+    """`rebuild()` in memory of a device. CudaError where that is not there."""
+    tensor = _core.asdlpack(rebuild(payload, dtype, shape, readonly, padded), device=device)
+    return _core.reinterpret(tensor, readonly=True) if readonly else tensor
 
 
 def rebuild_over(

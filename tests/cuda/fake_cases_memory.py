@@ -5,7 +5,9 @@ Each test_* runs in an interpreter of its own, started by tests/python/test_cuda
 import ctypes
 import gc
 import os
+import pickle
 import threading
+import warnings
 
 from dlbridge import CopyError, CudaError, asdlpack
 from dlbridge.tests.conformance._abi import IS_COPIED
@@ -94,6 +96,22 @@ def test_copy_true_on_the_device_is_ordered_and_its_own():
     assert held.struct.flags & IS_COPIED == 0  # shared with `copy`, not the consumer's alone
     assert read_on(consumer, copy.data_ptr, 6) == [NEW] * 6
     held.delete()
+
+
+def test_a_pickle_goes_by_the_host_and_says_so():
+    for name, array, shape, expected in layouts():
+        for protocol in (2, 5):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                data = pickle.dumps(asdlpack(array), protocol)
+            assert ["copied to the host" in str(one.message) for one in said] == [True], said
+            tensor = pickle.loads(data)
+            assert (tensor.device, tensor.shape, tensor.readonly) == ("cuda:0", shape, False), name
+            assert values(asdlpack(tensor, device="cpu"), len(expected)) == expected, name
+    memory = Memory()
+    frozen = CaiArray(memory, data=(memory.address, True))
+    warnings.simplefilter("ignore")
+    assert pickle.loads(pickle.dumps(asdlpack(frozen))).readonly
 
 
 def test_a_copied_export_says_so():

@@ -310,11 +310,8 @@ def test_numpy_refuses_a_cuda_tensor_with_the_remedy():
     refused((TypeError, BufferError), "", lambda: dlbridge.convert(tensor, "numpy", copy=False))
 
 
-def test_a_cuda_tensor_is_not_pickled_and_can_be_inspected():
-    import pickle
-
+def test_a_cuda_tensor_can_be_inspected():
     tensor = asdlpack(CaiArray(Memory()))
-    refused(TypeError, "device='cpu'", lambda: pickle.dumps(tensor))
     assert "cuda:0" in repr(tensor)
     assert "cuda" in str(dlbridge.inspect(tensor).todict())
 

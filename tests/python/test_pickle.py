@@ -97,9 +97,12 @@ def test_nothing_leaks():
 
 
 @pytest.mark.gpu
-def test_cuda_tensor_is_refused_with_the_remedy():
+def test_a_cuda_tensor_goes_by_the_host_and_says_so():
     torch = pytest.importorskip("torch", reason="torch makes the CUDA tensor")
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    with pytest.raises(TypeError, match="device='cpu'"):
-        pickle.dumps(asdlpack(torch.ones(3, device="cuda")))
+    source = torch.arange(6, device="cuda").reshape(2, 3).T
+    with pytest.warns(UserWarning, match="copied to the host"):
+        tensor = roundtrip(asdlpack(source))
+    assert tensor.device == "cuda:0"
+    assert torch.equal(torch.from_dlpack(tensor), source)
