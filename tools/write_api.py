@@ -19,6 +19,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "api"
 TITLES = {
     "dlbridge": "Exchange of arrays between libraries. The guide is the [README](../../README.md).",
     "dlbridge.tests": "The [self-test runner](../runner.md) and the [conformance kit](../conformance.md).",
+    "dlbridge.dask": "Arrays through Dask. The guide is [dask.md](../dask.md).",
     "dlbridge.multiprocessing": "Arrays through queues, pipes and pools. The guide is [processes.md](../processes.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",

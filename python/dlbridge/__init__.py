@@ -9,6 +9,7 @@ and no NumPy.
 from __future__ import annotations
 
 import os
+import sys
 
 from dlbridge._core import (
     CopyError,
@@ -84,6 +85,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "Handle": ("dlbridge._sharing.handle", "Handle"),
     "Report": ("dlbridge._inspect", "Report"),
     "adapt": ("dlbridge._adapt", "adapt"),
+    "dask": ("dlbridge.dask", None),
     "empty_shared": ("dlbridge._sharing.handle", "empty_shared"),
     "fields": ("dlbridge._records", "fields"),
     "inspect": ("dlbridge._inspect", "inspect"),
@@ -146,3 +148,7 @@ def get_cmake_dir() -> str:
     Raises FileNotFoundError where the package was not installed from a wheel.
     """
     return _installed_dir("cmake", "the CMake package files")
+
+
+if "distributed.worker" in sys.modules:  # a worker of Dask's got the first array: it is to compute with it, and send it
+    import dlbridge.dask  # noqa: F401
