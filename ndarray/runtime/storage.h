@@ -43,6 +43,7 @@ struct Storage {
   MemoryResource* resource = nullptr;  // null: `foreign` holds the memory of somebody else
   void* block = nullptr;               // the resource's own
   Storage* next = nullptr;             // of a chain that its one owner keeps
+  void* array = nullptr;               // ndarray.base of the views: not owned, its object takes it away (Python)
   Owner foreign;
 };
 

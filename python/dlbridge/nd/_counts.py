@@ -57,7 +57,7 @@ def _log_hypergeometric(k: ndarray, good: ndarray, bad: ndarray, drawn: ndarray)
 
 
 class _Counts(_Distributions):
-    """dtype: of integers, or of floats that hold the counts."""
+    """dtype: of integers, of floats that hold the counts, or bool: whether there is any."""
 
     def _log_concave(
         self,
@@ -327,8 +327,10 @@ def _both(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 def _number(dtype: DTypeLike, operation: str) -> Any:
     found = resolve(dtype)
-    if kind_of(found) not in "iuf":
-        raise TypeError(f"{operation}(): dtype is {found}; it must be of integers, or of floats that hold them")
+    if kind_of(found) not in "biuf":
+        raise TypeError(
+            f"{operation}(): dtype is {found}; it must be of integers, of floats that hold them, or bool (none or some)"
+        )
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf, pi
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, into, is_scalar, shape_of
-from dlbridge.nd._draws import _checked_out, _Draws, _float
+from dlbridge.nd._arguments import broadcast_shapes, into, is_scalar, shape_of
+from dlbridge.nd._draws import _checked_out, _Draws, _float, as_parameter
 from dlbridge.nd._dtypes import BY_NAME
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ _EPSILON = 2.0**-54  # keeps logarithms of uniform numbers finite
 _RULES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "any": (lambda x: abs(x) < inf, "finite"),
     "positive": (lambda x: (x > 0) & (x < inf), "finite and above 0"),
+    "above zero": (lambda x: x > 0, "above 0"),
     "natural": (lambda x: (x >= 0) & (x < inf), "finite and not negative"),
     "count": (lambda x: (x >= 0) & (x < 2.0**62), "from 0 to 2**62"),
     "probability": (lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
@@ -58,8 +59,7 @@ class _Distributions(_Draws):
                 fitting = _checked(float(value), name, rule, operation)
                 arrays.append(_native.asarray(fitting, _FLOAT64, device=device))
             else:
-                listed = like is None and isinstance(value, (list, tuple))
-                x = _native.asarray(value, device=device) if listed else as_array(value, like)
+                x = as_parameter(value, device)
                 arrays.append(_checked(x.astype(_FLOAT64, copy=False), name, rule, operation))
         common = broadcast_shapes(*(x.shape for x in arrays))
         shape = common if size is None else shape_of(size, operation)
@@ -198,7 +198,7 @@ class _Distributions(_Draws):
     ) -> ndarray:
         """of(exponential numbers, a)."""
         found = _float(dtype, operation)
-        shape, device, (a,) = self._parameters(operation, size, device, a=(a, "positive"))
+        shape, device, (a,) = self._parameters(operation, size, device, a=(a, "above zero"))
         return _finished(of(self._exponential(_count(shape), device), a), shape, found)
 
     def pareto(

@@ -8,6 +8,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, broadcast_shapes, into, normalize_axis, shape_of
+from dlbridge.nd._bit_generators import Philox4x32
 from dlbridge.nd._dtypes import BY_NAME, iinfo, kind_of, resolve
 
 TYPE_CHECKING = False
@@ -23,47 +24,16 @@ _INT64, _UINT64 = BY_NAME["int64"], BY_NAME["uint64"]
 _MASK = (1 << 64) - 1
 
 
-def _mixed(value: int) -> int:
-    """A finaliser of SplitMix64: neighbouring seeds give unrelated keys."""
-    value = (value + 0x9E3779B97F4A7C15) & _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-    return value ^ (value >> 31)
-
-
-def key_of(seed: Any) -> int:
-    """The 64-bit key of a seed: an integer of any size, a sequence of them, or None for one of the system's entropy."""
-    if seed is None:
-        import os
-
-        return int.from_bytes(os.urandom(8), "little")
-    if getattr(seed, "ndim", 0) == 1:  # a vector of any library
-        seed = seed.tolist()
-    words = [index(word) for word in seed] if isinstance(seed, (list, tuple)) else [index(seed)]
-    key = 0
-    for word in words:
-        if word < 0:
-            raise ValueError(f"random: the seed is {word}; give an integer of 0 or more")
-        key = _mixed(key ^ (word & _MASK))
-        while word > _MASK:
-            word >>= 64
-            key = _mixed(key ^ (word & _MASK))
-    return key
-
-
 class _Draws:
     """The state of a Generator, and its distributions without parameters of shape."""
 
     def __init__(self, seed: Any = None, *, device: DeviceLike = None) -> None:
-        import _thread
-
-        self._key = key_of(seed)
-        self._offset = 0
+        self._bits = seed if isinstance(seed, Philox4x32) else Philox4x32(seed)
         self._device = device
-        self._lock = _thread.allocate_lock()
 
     def __repr__(self) -> str:
-        return f"<dlbridge.nd.random.{type(self).__name__} key={self._key:#018x} offset={self._offset}>"
+        bits = self._bits
+        return f"<dlbridge.nd.random.{type(self).__name__} key={bits.key:#018x} offset={bits.offset}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.state, "device": None if self._device is None else str(self._device)}
@@ -73,23 +43,22 @@ class _Draws:
         self.state = state
 
     @property
+    def bit_generator(self) -> Philox4x32:
+        """The stream of bits that the numbers are made of."""
+        return self._bits
+
+    @property
     def state(self) -> dict[str, Any]:
         """The state, to be set again: the algorithm, the key, and the number of counters used."""
-        return {"algorithm": "philox4x32-10", "key": self._key, "offset": self._offset}
+        return self._bits.state
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
-        if state.get("algorithm") != "philox4x32-10":
-            raise ValueError(f"Generator.state: {state!r} is not a state of philox4x32-10")
-        with self._lock:
-            self._key, self._offset = index(state["key"]), index(state["offset"])
+        self._bits.state = state
 
     def spawn(self: Own, n_children: int) -> list[Own]:
         """Independent generators, which this one's later numbers do not overlap."""
-        with self._lock:
-            start = self._offset
-            self._offset += n_children
-        return [type(self)((self._key, start + child), device=self._device) for child in range(n_children)]
+        return [type(self)(bits, device=self._device) for bits in self._bits.spawn(n_children)]
 
     # --- the four distributions of the kernels -----------------------------------------------------------------------
 
@@ -112,8 +81,7 @@ class _Draws:
             x = _checked_out(out, size, dtype, kind)
         dense = x if x._flags[0] else _native.empty(x.shape, x.dtype, device=x.device)
         if dense.size:
-            with self._lock:
-                self._offset += _native.random_fill(dense, kind, self._key, self._offset, a, b, low, extent)
+            self._bits.fill(dense, kind, a, b, low, extent)
         if dense is not x:
             _native.copyto(x, dense)
         return x
@@ -244,8 +212,9 @@ class _Draws:
 
     def shuffle(self, x: ndarray, axis: int = 0) -> None:
         """Shuffles the parts of an array along an axis, in place."""
-        if not isinstance(x, ndarray):
-            raise TypeError(f"shuffle(): x is of type {type(x).__name__}; it must be a dlbridge.nd.ndarray")
+        if not isinstance(x, ndarray) or x.ndim == 0:
+            got = "a 0-d array" if isinstance(x, ndarray) else f"of type {type(x).__name__}"
+            raise TypeError(f"shuffle(): x is {got}; it must be a dlbridge.nd.ndarray with an axis")
         _native.copyto(x, self.permutation(x, axis))
 
     def permuted(self, x: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
@@ -274,8 +243,11 @@ class _Draws:
         replace: whether one may be chosen again. ValueError where there are not enough, or p is not a distribution over
         them, for which the host waits.
         """
-        pool = as_array(a) if isinstance(a, (ndarray, list, tuple)) else None
-        n = index(a) if pool is None else pool.shape[normalize_axis(axis, pool.ndim, "choice")]
+        if isinstance(a, (ndarray, list, tuple)):
+            pool: ndarray | None = as_array(a)
+        else:
+            pool = None if _plain(a) else as_parameter(a, self._device if device is None else device)
+        n = _how_many(a) if pool is None else pool.shape[normalize_axis(axis, pool.ndim, "choice")]
         device = device if pool is None else pool.device
         shape = () if size is None else shape_of(size, "choice")
         count = 1
@@ -317,8 +289,8 @@ class _Draws:
     def _operands(self, a: Any, b: Any, size: Shape | None, device: DeviceLike) -> tuple[Any, Any, Any, Any]:
         """Parameters that may be arrays, and the shape and device that follow from them."""
         like = next((x for x in (a, b) if isinstance(x, ndarray)), None)
-        device = like.device if like is not None else device
-        a, b = (as_array(x, like) if isinstance(x, (list, tuple)) else x for x in (a, b))
+        device = like.device if like is not None else self._device if device is None else device
+        a, b = (x if _plain(x) else as_parameter(x, device) for x in (a, b))
         shapes = [x.shape for x in (a, b) if isinstance(x, ndarray)]
         shape = broadcast_shapes(*shapes)
         if size is not None:
@@ -329,8 +301,20 @@ class _Draws:
         return a, b, shape, device
 
 
+def as_parameter(value: Any, device: DeviceLike) -> ndarray:
+    """A parameter of a distribution. Those of other libraries move to where the numbers are made, as lists do."""
+    return value if isinstance(value, ndarray) else _native.asarray(value, device=device)
+
+
 def _plain(*values: Any) -> bool:
-    return not any(isinstance(value, (ndarray, list, tuple)) for value in values)
+    return not any(isinstance(value, (ndarray, list, tuple)) or getattr(value, "ndim", 0) for value in values)
+
+
+def _how_many(a: Any) -> int:
+    try:
+        return index(a)
+    except TypeError:
+        raise ValueError(f"choice(): a is {a!r}; give an array with an axis, or how many integers there are") from None
 
 
 def _check_scale(scale: Any, operation: str) -> None:

@@ -6,6 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, shape_of
+from dlbridge.nd._bit_generators import Philox4x32
 from dlbridge.nd._counts import _Counts
 from dlbridge.nd._distributions import _FLOAT64, _checked
 from dlbridge.nd._draws import _float
@@ -109,12 +110,16 @@ def _root(cov: ndarray, check_valid: str, tol: float, method: str) -> ndarray:
     return rows
 
 
+def _cut(bound: Any) -> Any:
+    return int(bound) if isinstance(bound, float) else bound
+
+
 class RandomState(Generator):
     """A Generator with NumPy's older names. Its numbers are the Generator's, not those of NumPy's RandomState."""
 
     def seed(self, seed: Any = None) -> None:
         """Starts again with another seed; None for one of the system."""
-        self.state = Generator(seed).state
+        self.state = Philox4x32(seed).state
 
     def get_state(self) -> dict[str, Any]:
         """The state, for set_state()."""
@@ -140,15 +145,17 @@ class RandomState(Generator):
 
     def randint(
         self,
-        low: int,
-        high: int | None = None,
+        low: float,
+        high: float | None = None,
         size: Shape | None = None,
         dtype: DTypeLike = "int64",
         *,
         device: DeviceLike = None,
     ) -> ndarray:
-        """Uniform integers in [low, high), or [0, low) with one argument."""
-        return self.integers(low, high, size, dtype, device=device)
+        """Uniform integers in [low, high), or [0, low) with one argument. Bounds that are floats are cut to integers,
+        as NumPy does it here, and not in Generator.integers()."""
+        first, last = (_cut(bound) for bound in (low, high))
+        return self.integers(first, last, size, dtype, device=device)
 
     def random_integers(
         self, low: int, high: int | None = None, size: Shape | None = None, *, device: DeviceLike = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlbridge.nd._bit_generators import Philox4x32
 from dlbridge.nd._generator import Generator, RandomState
 
 TYPE_CHECKING = False
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Generator",
+    "Philox4x32",
+    "Philox4x3210",
     "RandomState",
     "beta",
     "binomial",
@@ -24,6 +27,7 @@ __all__ = [
     "f",
     "gamma",
     "geometric",
+    "get_random_state",
     "get_state",
     "gumbel",
     "hypergeometric",
@@ -51,6 +55,7 @@ __all__ = [
     "rayleigh",
     "sample",
     "seed",
+    "set_random_state",
     "set_state",
     "shuffle",
     "standard_cauchy",
@@ -69,9 +74,24 @@ __all__ = [
 _shared = RandomState()
 
 
+Philox4x3210 = Philox4x32
+
+
+def get_random_state() -> RandomState:
+    """The RandomState that the functions of this module draw from."""
+    return _shared
+
+
+def set_random_state(rs: RandomState) -> None:
+    """Lets the functions of this module draw from the stream of another RandomState, where that makes its arrays."""
+    if not isinstance(rs, RandomState):
+        raise TypeError(f"set_random_state(): rs is of type {type(rs).__name__}; give a RandomState")
+    _shared._bits, _shared._device = rs._bits, rs._device
+
+
 def default_rng(seed: Any = None, *, device: DeviceLike = None) -> Generator:
-    """A Generator of a seed: an integer of any size, a sequence of them, None for one of the system; or that
-    Generator."""
+    """A Generator of a seed: an integer of any size, a sequence of them, None for one of the system, a
+    Philox4x32; or that Generator."""
     return seed if isinstance(seed, Generator) else Generator(seed, device=device)
 
 

@@ -45,9 +45,19 @@ void recycle(TensorObject* self) noexcept {
 
 void free_array(PyObject* object) { free_object<recycle>(object, freelist_of(Py_TYPE(object)) != nullptr); }
 
+// What the views of a storage show as their base, without a reference: the array that the memory was made for or
+// adopted by, from its commit() to its end.
+void set_base(const Tensor& t, PyObject* array) noexcept {
+  if (core::Storage* storage = core::storage_of(t); storage != nullptr) storage->array = array;
+}
+void forget_base(core::Storage* storage, PyObject* array) noexcept {
+  if (storage != nullptr && storage->array == array) storage->array = nullptr;
+}
+
 void array_dealloc(PyObject* object) noexcept {
   const TensorObject* self = as_tensor(object);
-  const core::Storage* storage = core::storage_of(self->tensor);
+  core::Storage* storage = core::storage_of(self->tensor);
+  forget_base(storage, object);
   if (self->source != nullptr || (storage != nullptr && storage->foreign)) [[unlikely]]
     return free_chain<array_dealloc, free_array>(object);
   free_array(object);
@@ -85,6 +95,7 @@ int array_clear(PyObject* object) noexcept {
     return 0;  // no memory: the cycle stays
   }
   if (self->notes != nullptr) settle_notes(self);
+  forget_base(core::storage_of(self->tensor), object);
   std::swap(self->tensor, empty);
   Py_CLEAR(self->source);
   return 0;  // the memory goes with `empty`
@@ -122,6 +133,22 @@ PyObject* get_flags(PyObject* self) {
   const Tensor& t = tensor_of(self);
   return Py_BuildValue("(NNNN)", PyBool_FromLong(core::is_c_contiguous(t)), PyBool_FromLong(core::is_f_contiguous(t)),
                        PyBool_FromLong(!t.readonly()), PyBool_FromLong(core::owns_memory(t)));
+}
+
+// A new line over the whole storage stands for a base that is gone.
+PyObject* get_base(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  core::Storage* storage = core::storage_of(t);
+  if (storage == nullptr || storage->array == self) Py_RETURN_NONE;
+  if (storage->array != nullptr) return Ref::borrow(static_cast<PyObject*>(storage->array)).release();
+  NewArray out;
+  const std::int64_t extents[] = {static_cast<std::int64_t>(storage->bytes) / t.itemsize()};
+  throw_if_bad(core::make_dense_at(*storage, 0, core::dtype_of(t), extents, core::Order::kC, out.tensor()),
+               "ndarray.base");
+  out.tensor().flags |= t.flags & kFlagReadOnly;
+  PyObject* base = out.commit();
+  storage->array = base;
+  return base;
 }
 
 int array_from_managed(DLManagedTensorVersioned* managed, void** out) noexcept {
@@ -171,11 +198,14 @@ void init_array_types(PyObject* module) {
   for (const PyType_Slot& subscript : subscript_slots()) slots.push_back(subscript);
   for (const PyType_Slot& own :
        {slot<new_array>(Py_tp_new),
-        getters_slot({getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
-                      getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
-                      getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
-                      getter<make_data_attribute>(
-                          "data", "MemoryPointer: the array's memory; .ptr is the address of the first element.")}),
+        getters_slot(
+            {getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
+             getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
+             getter<get_base>("base", "ndarray: the array that this one is a view of; None where it has its memory by "
+                                      "itself. Where that array is gone, a new one of the whole memory."),
+             getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
+             getter<make_data_attribute>(
+                 "data", "MemoryPointer: the array's memory; .ptr is the address of the first element.")}),
         methods_slot(std::move(methods)), doc_slot(kArrayDoc)})
     slots.push_back(own);
   array_types.base =
@@ -217,6 +247,7 @@ PyObject* NewArray::commit() noexcept {
   PyTypeObject* wanted = is_cuda(self->tensor.dl.device) ? array_types.cuda : array_types.host;
   if (Py_TYPE(as_object(self)) != wanted) [[unlikely]]
     change_type(self, wanted);
+  if (core::owns_memory(self->tensor)) set_base(self->tensor, as_object(self));
   if (may_be_in_cycle(self)) [[unlikely]] {
     self->tracked = true;
     PyObject_GC_Track(self);
@@ -259,7 +290,9 @@ PyObject* adopt(TensorObject* source) {
   made.ready = stream == 0 ? Ordering::ready() : Ordering::on_stream_of(&storage->stream);
   out.set_source(source->source);
   throw_if_bad(status, kOperation);
-  return out.commit();
+  PyObject* array = out.commit();
+  storage->array = array;
+  return array;
 }
 
 }  // namespace dlbridge::py::nd

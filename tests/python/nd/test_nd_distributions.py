@@ -218,8 +218,35 @@ def test_results_have_their_dtype_and_place(device):
     assert g.standard_gamma(2.0, dtype="float32", out=out) is out and float(out.min()) > 0
     with pytest.raises(TypeError, match="dtype is int32; it must be a float"):
         g.gamma(2.0, dtype="int32")
-    with pytest.raises(TypeError, match="dtype is bool; it must be of integers"):
-        g.poisson(2.0, dtype="bool")
+    with pytest.raises(TypeError, match="dtype is complex64; it must be of integers"):
+        g.poisson(2.0, dtype="complex64")
+    some = g.poisson([0.0, 50.0], (3, 2), "bool")
+    assert some.dtype == "bool" and some.tolist() == [[False, True]] * 3
+
+
+@pytest.mark.parametrize("call", ["gamma(p, 2.0)", "normal(p, 2.0)", "normal(0.0, p)", "poisson(p)", "choice(p, (2,))"])
+def test_parameters_of_other_libraries_move_to_where_the_numbers_are_made(call, device):
+    g = nd.random.default_rng(1, device=device)
+    x = eval(f"g.{call}", {"g": g, "p": np.array([1.0, 2.0])})
+    assert x.shape == (2,) and x.device == nd.zeros(1, device=device).device
+    with pytest.raises(TypeError):
+        eval(f"g.{call}", {"g": g, "p": object()}) if "choice" not in call else g.gamma(None)
+
+
+def test_an_infinite_shape_is_a_limit(device):
+    g = nd.random.default_rng(1, device=device)
+    assert (
+        g.weibull(float("inf"), 3).tolist()
+        == g.power(nd.full((), float("inf"), device=device), 3).tolist()
+        == [1.0] * 3
+    )
+    assert g.pareto(float("inf"), 2).tolist() == [0.0, 0.0]
+
+
+def test_there_is_nothing_to_choose_from_a_number_that_is_no_integer(device):
+    for a in (3.5, None):
+        with pytest.raises(ValueError, match="how many integers"):
+            nd.random.default_rng(1, device=device).choice(a)
 
 
 def test_a_rejection_uses_one_counter(device):

@@ -273,3 +273,56 @@ def test_several_arrays_come_as_a_tuple(device):
 def test_the_parts_of_an_empty_complex_array_are_empty():
     x = nd.zeros((0, 3), dtype="complex64", device="cpu")
     assert x.imag.shape == x.real.shape == (0, 3) and x.tolist() == []
+
+
+# --- base -------------------------------------------------------------------------------------------------------------
+
+VIEWS = [
+    "x[1:]",
+    "x.T",
+    "x[..., 0]",
+    "x.reshape(-1)",
+    "x[1:][:1]",
+    "nd.broadcast_to(x, (2, 2, 3))",
+    "x.view('int64')",
+    "x.real",
+]
+
+
+@pytest.mark.parametrize("expression", VIEWS)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_base_of_a_view_is_the_array_whose_memory_it_shows(expression, dtype, device):
+    x = nd.ones((2, 3), dtype, device=device)
+    y = eval(expression, {"x": x, "nd": nd})
+    assert x.base is None and (y.base is x or y is x)
+    assert (x + 1).base is None and x.copy().base is None and nd.zeros((0,), device=device)[:0].base.shape == (0,)
+
+
+def test_a_base_that_is_gone_is_stood_in_for_by_a_line_over_its_memory(device):
+    view = nd.arange(6, device=device).reshape(2, 3)[1:]
+    base = view.base
+    assert base.tolist() == [0, 1, 2, 3, 4, 5] and base.base is None is not view.base and view.base is base
+    view[0, 0] = 9
+    assert base[3] == 9
+    del base
+    locked = nd.broadcast_to(nd.zeros(1, device=device), (3,))
+    assert view.base.shape == (6,) and not locked.base.flags.writeable
+
+
+def test_the_base_of_a_view_of_adopted_memory_is_the_array_that_adopted_it():
+    theirs = np.arange(4.0)
+    x = nd.asarray(theirs, device="cpu")
+    assert x.base is None and x[1:].base is x and x.owner is theirs
+    y = x[1:]
+    del x
+    assert y.base.tolist() == [0, 1, 2, 3] and y.base.flags.owndata is False
+
+
+def test_base_keeps_no_array_alive():
+    import weakref
+
+    x = nd.zeros(3, device="cpu")
+    y, gone = x[1:], weakref.ref(x)
+    assert y.base is x
+    del x
+    assert gone() is None and y.base is not None

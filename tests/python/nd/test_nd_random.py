@@ -161,3 +161,56 @@ def test_threads_draw_different_numbers(device):
         thread.join()
     numbers = [number for x in drawn for number in x.tolist()]
     assert len(set(numbers)) == len(numbers) == 320
+
+
+def test_generators_over_one_stream_take_their_numbers_in_turn(device):
+    bits = nd.random.Philox4x32(5)
+    one, other = nd.random.Generator(bits, device=device), nd.random.default_rng(bits, device=device)
+    alone = nd.random.default_rng(5, device=device)
+    assert one.bit_generator is bits is other.bit_generator and nd.random.Philox4x3210 is nd.random.Philox4x32
+    for g in (one, other, one):
+        assert g.random(3).tolist() == alone.random(3).tolist()
+    assert [x.state["key"] for x in bits.spawn(2)] == [x.bit_generator.state["key"] for x in alone.spawn(2)]
+    assert "key=0x" in repr(bits) and bits.state == alone.state
+    again = pickle.loads(pickle.dumps(bits))
+    raw = bits.random_raw(4, device=device)
+    assert raw.dtype == "uint64" and raw.tolist() == again.random_raw(4).tolist() and bits.random_raw().shape == ()
+
+
+def test_a_seed_may_be_a_scalar_of_numpy():
+    for seed in (np.int8(1), np.uint64(1), np.True_, nd.asarray(1, device="cpu")):
+        assert nd.random.default_rng(seed).state == nd.random.default_rng(1).state
+    for seed in (np.float64(1), 1.0, 1j):
+        with pytest.raises(TypeError):
+            nd.random.default_rng(seed)
+
+
+def test_the_state_of_the_module_is_replaced_by_another():
+    before = nd.random.get_random_state()
+    kept, kept_device = before.bit_generator, before._device
+    try:
+        mine = nd.random.RandomState(3, device="cpu")
+        nd.random.set_random_state(mine)
+        alone = nd.random.RandomState(3, device="cpu")
+        assert nd.random.rand(2).tolist() == alone.rand(2).tolist() and mine.rand(2).tolist() == alone.rand(2).tolist()
+        assert mine.state["offset"] == 2 and nd.random.get_random_state() is before
+        with pytest.raises(TypeError, match="give a RandomState"):
+            nd.random.set_random_state(3)
+    finally:
+        before._bits, before._device = kept, kept_device
+
+
+def test_bounds_of_randint_are_cut_to_integers():
+    state = nd.random.RandomState(1, device="cpu")
+    assert state.randint(-0.9, 1.1, 3).tolist() == [0, 0, 0] and state.randint(np.float64(-1.9), -0.9, 1).tolist() == [
+        -1
+    ]
+    with pytest.raises(ValueError):
+        state.randint(-0.2, 0.3)
+    with pytest.raises(TypeError):
+        nd.random.default_rng(1).integers(-0.9, 1.1)
+
+
+def test_an_array_without_an_axis_cannot_be_shuffled(device):
+    with pytest.raises(TypeError, match="a 0-d array"):
+        nd.random.default_rng(1).shuffle(nd.zeros((), device=device))
