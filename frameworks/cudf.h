@@ -14,7 +14,7 @@ inline constexpr Consumer kCudfTakes[] = {
                .min_rank = 2,
                .max_rank = 2,
                .strides = stride_rule::non_negative,
-               .overlap = true},
+               .result = result_kind::copy},
      .enter = "cudf_frame",
      .copies = "a DataFrame holds one buffer a column"},
 };

@@ -51,8 +51,8 @@ Plan plan(const Framework& framework, const Tensor& tensor) noexcept {
   for (const Consumer& consumer : framework.consumers) {
     const Violation violation = find_violation(tensor, consumer.needs);
     if (violation != Violation::kNone && !copy_repairs(violation)) continue;
-    if (consumer.copies_itself(tensor)) return {&consumer, Plan::Outcome::kCopiesSelf, violation};
-    return {&consumer, violation == Violation::kNone ? Plan::Outcome::kShared : Plan::Outcome::kCopied, violation};
+    if (violation != Violation::kNone) return {&consumer, Plan::Outcome::kCopied, violation};
+    return {&consumer, consumer.copies_itself(tensor) ? Plan::Outcome::kCopiesSelf : Plan::Outcome::kShared, violation};
   }
   return {nullptr, Plan::Outcome::kRefused, find_mismatch(framework, tensor).violation};
 }

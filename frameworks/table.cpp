@@ -12,7 +12,6 @@
 #include "frameworks/nanoarrow.h"
 #include "frameworks/nd.h"
 #include "frameworks/onnxruntime.h"
-#include "frameworks/opencv.h"
 #include "frameworks/openvino.h"
 #include "frameworks/paddle.h"
 #include "frameworks/pandas.h"
@@ -27,7 +26,7 @@
 namespace dlbridge::frameworks {
 
 // Those with code of their own, each in the source of its name.
-extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi, kPolars;
+extern const Framework kNumpy, kTorch, kCupy, kJax, kNumba, kTvmFfi, kPolars, kOpencv;
 
 namespace {
 

@@ -10,7 +10,7 @@ convert(obj, to) goes
 6. here                     by the function that the row names, with the imported module and the tensor
 
 The facts in the comments were seen with torch 2.13, jax 0.10, tensorflow 2.21, pyarrow 26, onnxruntime 1.31 and 1.32,
-tvm_ffi 0.1.15 and NumPy 2.4, unless a comment says that they were read from documentation only.
+tvm_ffi 0.1.15, OpenCV 5.0 and NumPy 2.4, unless a comment says that they were read from documentation only.
 """
 
 from __future__ import annotations
@@ -128,7 +128,11 @@ def _has_bool_capsules(version: str) -> bool:
 
 
 def onnxruntime(module: ModuleType, tensor: Tensor) -> object:
-    """An OrtValue. The DLPack route, for it gives the value the ownership; ortvalue_from_numpy() does not."""
+    """An OrtValue. The DLPack route, for it gives the value the ownership; ortvalue_from_numpy() does not.
+
+    A session's stream waits for no other, and Python is not told which it is.
+    """
+    _core.synchronize(tensor)
     source = _without_readonly_mark(tensor) if _has_bool_capsules(module.__version__) else _OrtSource(tensor)
     return module.OrtValue.from_dlpack(source)
 
@@ -232,6 +236,46 @@ def cvcuda(module: ModuleType, tensor: Tensor) -> object:
     """
     _core.asdlpack(tensor, stream=module.Stream.current.handle or _LEGACY_DEFAULT_STREAM)
     return module.as_tensor(tensor)
+
+
+_OPENCV_DEPTHS = {
+    "uint8": "CV_8U",
+    "int8": "CV_8S",
+    "uint16": "CV_16U",
+    "int16": "CV_16S",
+    "int32": "CV_32S",
+    "float16": "CV_16F",
+    "float32": "CV_32F",
+    "float64": "CV_64F",
+}
+
+
+def opencv_gpu(module: ModuleType, tensor: Tensor) -> object:
+    """A cuda.GpuMat: rows, columns, and the third axis as channels. OpenCV copies, on the legacy default stream.
+
+    One over foreign memory keeps nothing alive, and with OpenCV 5.0 neither does one of from_dlpack(), which never
+    calls the deleter.
+    """
+    cuda = module.cuda
+    if not tensor.size:
+        return cuda.GpuMat()
+    rows, columns, *last = tensor.shape
+    channels = last[0] if last else 1
+    kind = module.CV_MAKETYPE(getattr(module, _OPENCV_DEPTHS[str(tensor.dtype)]), channels)
+    row_bytes = columns * channels * tensor.itemsize
+    step = tensor.strides[0] if rows > 1 else row_bytes
+    _core.asdlpack(tensor, stream=_LEGACY_DEFAULT_STREAM)
+    device = cuda.getDevice()
+    cuda.setDevice(tensor.device.id)
+    try:
+        view = cuda.createGpuMatFromCudaMemory(rows, columns, kind, tensor.data_ptr, step)
+        if view.channels() != channels:
+            raise ValueError(f"a GpuMat has no {channels} channels; give a picture of fewer, or one with two axes")
+        made = view.clone()
+    finally:
+        cuda.setDevice(device)
+    tensor.record_stream(_LEGACY_DEFAULT_STREAM)
+    return made
 
 
 def dali(module: ModuleType, tensor: Tensor) -> object:

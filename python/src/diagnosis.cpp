@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
+#include "dlbridge/cuda_order.h"
 #include "dlbridge/host_copy.h"
 #include "dlbridge/validate.h"
 #include "frameworks/plan.h"
@@ -227,6 +228,19 @@ void end_use(const pyb::object& source, const pyb::object& stream) {
   if (!tensor || !hand_back(as_tensor(tensor.get())->tensor, stream.ptr())) throw pyb::error_already_set();
 }
 
+void synchronize(const pyb::object& object) {
+  if (!is_tensor(object.ptr())) throw pyb::type_error("synchronize(): the object is not a dlbridge.Tensor");
+  const Tensor& tensor = as_tensor(object.ptr())->tensor;
+  const Ordering ready = tensor.ready;
+  if (ready.is_ready()) return;
+  Status status;
+  {
+    const GilRelease released;
+    status = cuda::synchronize(ready, tensor.dl.device.device_id);
+  }
+  throw_if_bad(status, "synchronize()");
+}
+
 }  // namespace
 
 void init_diagnosis(PyObject* module) {
@@ -249,6 +263,8 @@ void init_diagnosis(PyObject* module) {
   m.def("consumers", &consumers, "The table of frameworks: what each takes, all its kinds of arrays together.");
   m.def("end_use", &end_use, pyb::arg("source"), pyb::arg("stream"),
         "Makes the producer's stream, as it is now, wait for the work that `stream` holds.");
+  m.def("synchronize", &synchronize, pyb::arg("tensor"), pyb::pos_only(),
+        "Waits on the host until the tensor's data is ready: for consumers that no stream can be named to.");
   m.def("arrow_type", &arrow_type, pyb::arg("obj"), pyb::pos_only(),
         "The name of the object's type in Arrow, with unit and time zone; None where it speaks no Arrow.");
   m.def("cuda_info", &cuda_info, "Whether a CUDA driver was found, and why not.");

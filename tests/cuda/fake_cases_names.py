@@ -121,5 +121,22 @@ def test_dali_takes_a_capsule_behind_the_legacy_default_stream():
     taken.delete()
 
 
+def test_onnxruntime_gets_cuda_memory_that_is_ready():
+    """A session's stream is nobody's business: the host waits for what is not ready, and for nothing else."""
+    taker = StandIn("onnxruntime")
+    sys.modules["onnxruntime"].OrtValue, sys.modules["onnxruntime"].__version__ = taker, "1.32.0"
+    taker.from_dlpack = taker.take
+    for kind, device in (("device", 0), ("managed", 1)):
+        memory = Memory(kind=kind, device=device)
+        array = slow_array(new_stream(device), memory)
+        result = convert(array, "onnxruntime", copy=False)
+        assert taker.device == (CUDA, device)
+        assert read_now(memory.address, 6) == [NEW] * 6
+        result.delete()
+    forget()
+    convert(CaiArray(None, (0, 3)), "onnxruntime").delete()
+    assert new_calls("stream_synchronize", "event_synchronize", "memcpy_dtoh") == []
+
+
 if __name__ == "__main__":
     main(globals())
