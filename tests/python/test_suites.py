@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,3 +56,22 @@ def test_a_test_that_fails_when_it_is_taken_down_has_failed_once(suites, monkeyp
     rows = [PASSED, ("a::test", "failed", "AssertionError: leak")]
     status, text = report(suites, monkeypatch, capsys, tmp_path, rows)
     assert status == 1 and "0 of 1 passed" in text
+
+
+def test_private_names_of_its_library_look_inside_and_public_ones_do_not(suites, monkeypatch, capsys, tmp_path):
+    cause = "AttributeError: 'dlbridge.nd.HostArray' object has no attribute '{}'"
+    rows = [PASSED, ("c", "failed", cause.format("_index_32_bits")), ("d", "failed", cause.format("nothing"))]
+    status, text = report(suites, monkeypatch, capsys, tmp_path, rows, "cupy")
+    assert status == 1 and "1 of 2 passed (50.0 %), 1 failed, 0 skipped, 1 look inside" in text
+
+
+@pytest.mark.parametrize("text, outcome", [("[XPASS(strict)] no inf", "passed"), ("ValueError: 1", "failed")])
+def test_what_passes_though_the_suite_marks_it_as_failing_has_passed(text, outcome, suites, monkeypatch, tmp_path):
+    monkeypatch.setenv("DLBRIDGE_SUITE_LOG", str(tmp_path / "log"))
+    monkeypatch.delitem(sys.modules, "recorder", raising=False)
+    import recorder
+
+    recorder.pytest_runtest_logreport(
+        SimpleNamespace(failed=True, skipped=False, when="call", nodeid="a", longrepr=text)
+    )
+    assert json.loads((tmp_path / "log").read_text())["outcome"] == outcome

@@ -79,12 +79,27 @@ def _no_choice(*_accelerators: Any) -> list[str]:
     return []
 
 
+# Modules of `cupy.cuda` that wrap NVIDIA's libraries, and what CuPy's tests ask them for before they run.
+_OF_CUDA: dict[str, dict[str, Any]] = {
+    "cub": {"available": False},
+    "cublas": {},
+    "curand": {},
+    "cusolver": {},
+    "device": {"get_compute_capability": lambda: "60"},  # below what CuPy's own kernels across blocks need
+    "memory": {},
+    "pinned_memory": {},
+}
+
+
 def _modules() -> dict[str, types.ModuleType]:
     count = nd.cuda.device_count() if nd.cuda.is_available() else 0
     runtime = _inside("cupy.cuda.runtime", is_hip=False, getDeviceCount=lambda: count, runtimeGetVersion=lambda: 13000)
     driver = _inside("cupy.cuda.driver", get_build_version=lambda: 13000)
     cuda = _Public("cupy.cuda", nd.cuda)
-    vars(cuda).update(runtime=runtime, driver=driver)
+    vars(cuda).update(runtime=runtime, driver=driver, nvtx=_inside("cupy.cuda.nvtx", available=False))
+    vars(cuda).update(get_local_runtime_version=runtime.runtimeGetVersion)
+    for name, names in _OF_CUDA.items():
+        setattr(cuda, name, _inside(f"cupy.cuda.{name}", **names))
     internal = _inside("cupy._core.internal", prod=math.prod)
     choices = {
         f"{verb}_{kind}_accelerators": _no_choice for verb in ("get", "set") for kind in ("routine", "reduction")
@@ -130,6 +145,22 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+def _name_tolerances_by_type(testing: types.ModuleType) -> None:
+    """Tolerances are named by NumPy's scalar types, which CuPy's names are; ours are dtypes."""
+    compare = testing.numpy_cupy_allclose
+
+    def named(tolerance: Any) -> Any:
+        if not isinstance(tolerance, dict):
+            return tolerance
+        return {np.dtype(str(k)).type if isinstance(k, nd.dtype) else k: v for k, v in tolerance.items()}
+
+    def numpy_cupy_allclose(*args: Any, **kwargs: Any) -> Any:
+        return compare(*map(named, args), **{key: named(value) for key, value in kwargs.items()})
+
+    testing.numpy_cupy_allclose = numpy_cupy_allclose  # type: ignore[attr-defined]
+
+
 sys.modules.update(_modules())
 sys.meta_path.insert(0, _Finder())
 sys.path.insert(0, str(_CHECKOUT / "tests"))
+_name_tolerances_by_type(importlib.import_module("cupy.testing"))  # some tests have it without an import of their own
