@@ -20,6 +20,7 @@ TITLES = {
     "dlbridge": "Exchange of arrays between libraries. The guide is the [README](../../README.md).",
     "dlbridge.tests": "The [self-test runner](../runner.md) and the [conformance kit](../conformance.md).",
     "dlbridge.dask": "Arrays through Dask. The guide is [dask.md](../dask.md).",
+    "dlbridge.mpi": "Arrays as buffers of mpi4py. The guide is [mpi.md](../mpi.md).",
     "dlbridge.multiprocessing": "Arrays through queues, pipes and pools. The guide is [processes.md](../processes.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",
