@@ -11,6 +11,7 @@ from dlbridge.tests.conformance._arrow_abi import (
     Stream,
     base_of,
     capsule,
+    move,
     pack_metadata,
     release,
     struct_of,
@@ -33,6 +34,7 @@ __all__ = [
     "capsule",
     "fixed_shape",
     "metadata",
+    "move",
     "release",
     "struct_of",
 ]
