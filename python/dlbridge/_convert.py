@@ -163,7 +163,7 @@ def cudf_series(module: ModuleType, tensor: Tensor) -> object:
 
 def cudf_frame(module: ModuleType, tensor: Tensor) -> object:
     """A DataFrame; from_dlpack() takes a legacy capsule and copies into columns (from its documentation)."""
-    return module.from_dlpack(tensor.__dlpack__(stream=1))
+    return module.from_dlpack(_without_readonly_mark(tensor).__dlpack__(stream=_LEGACY_DEFAULT_STREAM))
 
 
 def paddle(module: ModuleType, tensor: Tensor) -> object:

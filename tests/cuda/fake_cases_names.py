@@ -138,5 +138,29 @@ def test_onnxruntime_gets_cuda_memory_that_is_ready():
     assert new_calls("stream_synchronize", "event_synchronize", "memcpy_dtoh") == []
 
 
+def test_cudf_takes_the_cuda_array_interface_and_for_a_frame_a_capsule():
+    """A frame copies into its columns: what it cannot walk is made dense before, and read-only memory is no matter."""
+    module = sys.modules["cudf"] = types.ModuleType("cudf")
+    module.Series = lambda given: (given, given.__cuda_array_interface__)
+    module.from_dlpack = lambda capsule: (peek(capsule), Consumed(capsule))
+    memory = Memory()
+    forget()
+    held, interface = convert(slow_array(new_stream(), memory, shape=(6,)), "cudf", copy=False)
+    assert interface["data"] == (memory.address, False) and interface["stream"] not in (None, 0)
+    nothing_blocks()
+    for fields, is_copied in (
+        ({}, False),
+        ({"data": (memory.address, True)}, False),
+        ({"strides": (-12, 4), "data": (memory.address + 12, False)}, True),
+    ):
+        described, taken = convert(CaiArray(memory, **fields), "cudf")
+        assert (described["device"], described["shape"]) == ((CUDA, 0), (2, 3))
+        assert (described["data"] != memory.address) == is_copied, fields
+        assert min(described["strides"] or (1,)) > 0
+        taken.delete()
+    refused(BufferError, "one buffer a column", lambda: convert(CaiArray(memory), "cudf", copy=False))
+    del held
+
+
 if __name__ == "__main__":
     main(globals())
