@@ -68,12 +68,6 @@ INTENDED: tuple[Intended, ...] = (
         ["v0 = xp.array([[1], [2]], 'int8', **on)", "v1 = xp.array([True], 'bool', **on)", "xp.putmask(v0, v1, v0)"],
     ),
     Intended(
-        r"sort\(",
-        r"^gave a result, where NumPy raised AxisError: .* dimension 0",
-        "one element is sorted",
-        ["v0 = xp.array(1, 'int8', **on)", "v0.sort(0)"],
-    ),
-    Intended(
         r"\[",
         r"^gave a result, where NumPy raised IndexError: index -?\d+ is out of bounds",
         "positions on a GPU are not looked at, so that nothing waits",

@@ -35,7 +35,7 @@ _FUNCTIONS: dict[str, str] = {
     "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype promote_types result_type",
     "_einsum": "einsum",
     "_elementwise": (
-        "angle around astype clip deg2rad degrees divmod fabs fix float_power imag interp isneginf isposinf "
+        "angle around astype clip deg2rad degrees divmod fabs fix float_power frexp i0 imag interp isneginf isposinf "
         "lcm ldexp logaddexp2 modf nan_to_num rad2deg radians real real_if_close round sinc spacing trapezoid"
     ),
     "_files": "NpzFile fromfile fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",

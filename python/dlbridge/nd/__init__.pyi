@@ -54,6 +54,8 @@ from dlbridge.nd._elementwise import divmod as divmod
 from dlbridge.nd._elementwise import fabs as fabs
 from dlbridge.nd._elementwise import fix as fix
 from dlbridge.nd._elementwise import float_power as float_power
+from dlbridge.nd._elementwise import frexp as frexp
+from dlbridge.nd._elementwise import i0 as i0
 from dlbridge.nd._elementwise import imag as imag
 from dlbridge.nd._elementwise import interp as interp
 from dlbridge.nd._elementwise import isneginf as isneginf

@@ -204,9 +204,14 @@ def into(out: ndarray | None, result: ndarray, operation: str) -> ndarray:
     """`result`, or `out` after it was written there. ValueError where the shapes differ."""
     if out is None:
         return result
+    check_out(out, result, operation)
+    _native.copyto(out, result)
+    return out
+
+
+def check_out(out: Any, result: ndarray, operation: str) -> None:
+    """Whether `result` can be written to `out`; that the dtypes fit, copyto() says."""
     if not isinstance(out, ndarray):
         raise TypeError(f"{operation}(): out is of type {type(out).__name__}; it must be a dlbridge.nd.ndarray")
     if out.shape != result.shape:
         raise ValueError(f"{operation}(): out has shape {out.shape}; the result has {result.shape}")
-    _native.copyto(out, result)
-    return out

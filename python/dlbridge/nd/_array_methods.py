@@ -208,8 +208,7 @@ def sort(self: ndarray, axis: int = -1, kind: str | None = None, *, stable: bool
     """Sorts along an axis in place; nd.sort() gives a copy."""
     from dlbridge.nd._searching import sort as sorted_copy
 
-    if self.ndim:
-        _native.copyto(self, sorted_copy(self, axis, kind, stable=stable))
+    _native.copyto(self, sorted_copy(self, axis, kind, stable=stable))
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
@@ -316,6 +315,14 @@ _FUNCTIONS = (
 for _function in _FUNCTIONS:
     _function.__qualname__ = f"ndarray.{_function.__name__}"
 
+
+def _generic(cls: type, item: Any) -> Any:
+    """ndarray[shape, dtype] in annotations."""
+    from types import GenericAlias
+
+    return GenericAlias(cls, item)
+
+
 MEMBERS: dict[str, Any] = {
     **{function.__name__: function for function in _FUNCTIONS},
     **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
@@ -330,5 +337,6 @@ MEMBERS: dict[str, Any] = {
         doc="The imaginary part: a view of a complex array, read-only zeros for others.",
     ),
     "__array_priority__": 100.0,
+    "__class_getitem__": classmethod(_generic),
 }
 HOST_MEMBERS: dict[str, Any] = {"device": _plain_device}  # a dlbridge.Device always: there is nothing to look up

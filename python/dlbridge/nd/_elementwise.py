@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, as_operands, into
+from dlbridge.nd._arguments import as_array, as_arrays, as_operands, check_out, into
 from dlbridge.nd._dtypes import BY_NAME, can_cast, iinfo, is_inexact, kind_of, loop_float, resolve
 
 TYPE_CHECKING = False
@@ -155,9 +155,74 @@ def _as_reals(x: ArrayLike, operation: str) -> ndarray:
     return a.astype(loop_float(a.dtype), copy=False)
 
 
-def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
-    """(floor_divide(x1, x2), remainder(x1, x2))."""
-    return _native.floor_divide(x1, x2), _native.remainder(x1, x2)
+def divmod(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    out1: ndarray | None = None,
+    out2: ndarray | None = None,
+    /,
+    *,
+    out: tuple[ndarray | None, ndarray | None] | None = None,
+) -> tuple[ndarray, ndarray]:
+    """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
+    results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
+    if out is not None and (not isinstance(out, tuple) or len(out) != 2 or out1 is not None or out2 is not None):
+        raise ValueError("divmod(): out must be a tuple of two arrays or None, and stand alone")
+    return _into_each(out or (out1, out2), results, "divmod")
+
+
+def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: str) -> Any:
+    """Results, each in its array of `outs` where that is one: nothing is written unless all of them can be."""
+    for target, result in zip(outs, results, strict=True):
+        if target is not None:
+            check_out(target, result, operation)
+    return tuple(into(target, result, operation) for target, result in zip(outs, results, strict=True))
+
+
+def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
+    """(mantissa, exponent), int32, with x = mantissa * 2**exponent and the mantissa from 0.5 to below 1; 0, infinities
+    and NaN have the exponent 0. Source: NumPy."""
+    x = _as_reals(x, "frexp")
+    bits, mantissa_bits, bias = _LAYOUT_OF_FLOATS[x.dtype.name]
+    ones = (1 << (bits - 1 - mantissa_bits)) - 1
+    raised = x * float(1 << mantissa_bits)  # subnormals have an exponent then
+    words = x.view(f"int{bits}")
+    small = ((words >> mantissa_bits) & ones) == 0
+    words = _native.where(small, raised.view(f"int{bits}"), words)
+    exponent = ((words >> mantissa_bits) & ones).astype("int32") - (bias - 1) - small.astype("int32") * mantissa_bits
+    fraction = (words & ~(ones << mantissa_bits)) | ((bias - 1) << mantissa_bits)
+    plain = _native.isfinite(x) & (x != 0)
+    return _native.where(plain, fraction.view(x.dtype), x), _native.where(plain, exponent, 0).astype("int32")
+
+
+# The bits of a float, those of its mantissa, and the bias of its exponent.
+_LAYOUT_OF_FLOATS = {
+    "float16": (16, 10, 15),
+    "bfloat16": (16, 7, 127),
+    "float32": (32, 23, 127),
+    "float64": (64, 52, 1023),
+}
+
+
+def i0(x: ArrayLike) -> ndarray:
+    """The modified Bessel function of the first kind and order 0: its power series up to 20, whose terms are all
+    positive, and the asymptotic one from there (Abramowitz, Stegun 9.6.12, 9.7.1)."""
+    x = as_array(x)
+    x = _as_reals(x if is_inexact(x) else x.astype("float64"), "i0")
+    wide = _native.absolute(x).astype("float64")
+    near, far = _native.minimum(wide, _I0_LIMIT), _native.maximum(wide, _I0_LIMIT)
+    quarter, series = near * near * 0.25, near * 0 + 1
+    for k in range(40, 0, -1):
+        series = series * quarter / (k * k) + 1
+    inverse, tail = 0.125 / far, far * 0 + 1
+    for k in range(24, 0, -1):
+        tail = tail * inverse * ((2 * k - 1) ** 2 / k) + 1
+    half = _native.exp(far * 0.5)  # twice: the whole overflows before its time
+    large = half * tail / _native.sqrt(far * 6.283185307179586) * half
+    return _native.where(wide <= _I0_LIMIT, series, _native.where(_native.isinf(wide), wide, large)).astype(x.dtype)
+
+
+_I0_LIMIT = 20.0
 
 
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:

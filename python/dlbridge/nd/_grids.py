@@ -218,7 +218,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike
 
 def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """The positions of the main diagonal of an array of ndim axes of n, as index arrays."""
-    return (count_up(index(n), device),) * ndim
+    return (count_up(max(index(n), 0), device),) * ndim
 
 
 def fill_diagonal(a: ndarray, val: ArrayLike, wrap: bool = False) -> None:

@@ -161,6 +161,19 @@ def _binned_on_host(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray
 # --- of several variables ---------------------------------------------------------------------------------------------
 
 
+def _edges_of_axis(x: ndarray, bins: Any, range: tuple[float, float] | None) -> ndarray:
+    """As NumPy's histogramdd() has them: of a range in float64; between the extremes in the dtype of `x`, where that is
+    of floats, and stepped in it."""
+    if not isinstance(bins, int) or not is_inexact(x):
+        return histogram_bin_edges(x, bins, range)
+    if range is not None or x.size == 0 or x.dtype == _FLOAT64:
+        return histogram_bin_edges(x.astype(_FLOAT64, copy=False), bins, range)
+    ends = histogram_bin_edges(x, bins)[:: max(bins, 1)]  # checks what was given
+    edges = count_up(bins + 1, x.device, x.dtype) * ((ends[1] - ends[0]) / bins) + ends[0]
+    edges[-1] = ends[1]
+    return edges
+
+
 def histogramdd(
     sample: Any,
     bins: Any = 10,
@@ -183,7 +196,7 @@ def histogramdd(
     for name, given in (("bins", each), ("range", ranges)):
         if len(given) != count:
             raise ValueError(f"histogramdd(): {len(given)} {name} for {count} axes. Give one for each axis")
-    edges = tuple(histogram_bin_edges(x, *row) for x, row in zip(columns, zip(each, ranges, strict=True), strict=True))
+    edges = tuple(_edges_of_axis(*row) for row in zip(columns, each, ranges, strict=True))
     positions = []
     for x, marks in zip(columns, edges, strict=True):
         common = _native.result_type(x.dtype, marks.dtype)

@@ -103,7 +103,12 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     axis = normalize_axis(axis, a.ndim, "repeat")
     extent = a.shape[axis]
     if isinstance(repeats, (list, tuple, ndarray)):
-        counts = as_array(repeats, a).astype(_INT64, copy=False).ravel()
+        given = as_array(repeats, a)
+        if given.ndim > 1:
+            raise ValueError(f"repeat(): repeats have shape {given.shape}; give a number, or a vector of them")
+        if given.size and not _native.can_cast(given.dtype, _INT64):
+            raise TypeError(f"repeat(): repeats are {given.dtype}; give integers that int64 holds")
+        counts = given.astype(_INT64, copy=False).ravel()
         if counts.size != 1:
             return _native.take(a, _repeated_positions(counts, extent, axis), axis)
         repeats = counts.item()

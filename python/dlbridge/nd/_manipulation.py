@@ -25,8 +25,11 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 
 def ndim(a: ArrayLike) -> int:
-    """The number of dimensions of `a`."""
-    return as_array(a).ndim
+    """The number of dimensions of `a`: of an array of any library its own, 0 of anything that is none."""
+    own = getattr(a, "ndim", None)
+    if isinstance(own, int):
+        return own
+    return as_array(a).ndim if isinstance(a, (list, tuple)) else 0
 
 
 def size(a: ArrayLike, axis: int | None = None) -> int:

@@ -33,10 +33,23 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: ndarray | None = None) -> ndarr
     return _native.matmul(a, b, out)
 
 
+def _check_target(out: Any, dtype: Any, operation: str) -> None:
+    """out= of dot() is written as it is: of the dtype of the product, and dense in C order. Source: NumPy."""
+    if isinstance(out, ndarray) and (out.dtype != dtype or not out._flags[0]):
+        order = "in C order" if out._flags[0] else "not in C order"
+        raise ValueError(
+            f"{operation}(): out is {out.dtype}, {order}; it must be {dtype}, in C order. Copy it into place"
+        )
+
+
 def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
-    """Over the last axis of `a` and the second to last (of a vector: only) axis of `b`, summed products. Source:
-    NumPy."""
+    """Over the last axis of `a` and the second to last (of a vector: only) axis of `b`, summed products.
+
+    out: of the dtype of the product, in C order; ValueError for another. Source: NumPy.
+    """
     x, y = as_arrays(a, b)
+    if out is not None:
+        _check_target(out, _native.result_type(x.dtype, y.dtype), "dot")
     if x.ndim == 0 or y.ndim == 0:
         return _native.multiply(x, y, out=out)
     if x.ndim <= 2 and y.ndim <= 2:

@@ -173,11 +173,15 @@ def logspace(
     endpoint: bool = True,
     base: float = 10.0,
     dtype: DTypeLike | None = None,
+    axis: int = 0,
     *,
     device: DeviceLike = None,
 ) -> ndarray:
-    """`num` values from base**start to base**stop whose logarithms are evenly spaced. Source: NumPy."""
-    x = _native.power(base, linspace(start, stop, num, endpoint, device=device))
+    """`num` values from base**start to base**stop whose logarithms are evenly spaced.
+
+    start and stop may be arrays, as for linspace(): then the values run along `axis` of the result. Source: NumPy.
+    """
+    x = _native.power(base, linspace(start, stop, num, endpoint, axis=axis, device=device))
     return x if dtype is None else x.astype(dtype)
 
 

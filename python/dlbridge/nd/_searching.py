@@ -82,6 +82,9 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
     rows = as_arrays(*keys)
     if not rows:
         raise TypeError("lexsort(): no key; give at least one")
+    if rows[0].ndim == 0:  # of a vector of keys there is one element to sort
+        normalize_axis(axis, 1, "lexsort")
+        return _native.argsort(rows[0].reshape(1), 0, False, True).reshape(())
     axis = normalize_axis(axis, rows[0].ndim, "lexsort")
     order = _native.argsort(rows[0], axis, False, True)
     for row in rows[1:]:

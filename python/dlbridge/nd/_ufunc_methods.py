@@ -1,4 +1,4 @@
-"""The methods of ufuncs: reduce, accumulate, outer, at, in MEMBERS, which the package puts on the type."""
+"""The methods of ufuncs: reduce, accumulate, reduceat, outer, at, in MEMBERS, which the package puts on the type."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def late(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-as_array, as_arrays, as_operands, count_up, into = (
-    late("_arguments", name) for name in ("as_array", "as_arrays", "as_operands", "count_up", "into")
+as_array, as_arrays, as_operands, as_positions, count_up, into, normalize_axis = (
+    late("_arguments", name)
+    for name in ("as_array", "as_arrays", "as_operands", "as_positions", "count_up", "into", "normalize_axis")
 )
 is_inexact = late("_dtypes", "is_inexact")
 unravel_index = late("_indexing", "unravel_index")
@@ -81,6 +82,42 @@ def ufunc_accumulate(
     return scan(as_array(array), _SCANS[self.__name__], axis, dtype, out)
 
 
+def ufunc_reduceat(
+    self: Any,
+    array: ArrayLike,
+    indices: ArrayLike,
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The ufunc between the elements from each index to the next along an axis; the last goes to the end, and one that
+    is not below the next names its element alone.
+
+    A reduction for each index, on which the host waits. IndexError for one out of bounds. Source: NumPy.
+    """
+    if self.__name__ not in _REDUCTIONS:
+        raise _lacks(self, "reduceat", _REDUCTIONS)
+    x = as_array(array)
+    along = normalize_axis(axis, x.ndim, f"{self.__name__}.reduceat")
+    n = x.shape[along]
+    positions = as_positions(indices, None, f"{self.__name__}.reduceat")
+    if positions.ndim != 1:
+        raise ValueError(f"{self.__name__}.reduceat: indices have {positions.ndim} axes; give a vector")
+    starts = positions.tolist()
+    for start in starts:
+        if not 0 <= start < n:
+            raise IndexError(f"{self.__name__}.reduceat: index {start} is out of bounds for an axis of size {n}")
+    before = (slice(None),) * along
+    parts = []
+    for start, end in zip(starts, [*starts, n][1:], strict=True):
+        part = x[(*before, slice(start, end if end > start else start + 1))]
+        parts.append(_native.reduce(_REDUCTIONS[self.__name__], part, along, dtype, True, None, 0.0))
+    if not parts:  # of no index: nothing, in the dtype of a result
+        one = _native.reduce(_REDUCTIONS[self.__name__], x[(*before, slice(0, 1))], along, dtype, True, None, 0.0)
+        parts = [one[(*before, slice(0, 0))]]
+    return into(out, _native.concatenate(parts, along), f"{self.__name__}.reduceat")
+
+
 def ufunc_outer(self: Any, A: ArrayLike, B: ArrayLike, /, **kwargs: Any) -> Any:
     """The ufunc of all pairs of elements of two arrays."""
     if self.nin != 2:
@@ -96,6 +133,8 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
         raise TypeError(f"{self.__name__}.at: Unsupported type {type(a)}; give an nd array")
     if (b is None) != (self.nin == 1):
         raise ValueError(f"{self.__name__}.at: it takes {self.nin} operand(s) for each position")
+    if b is not None and hasattr(b, "ndim") and not isinstance(b, ndarray):  # as an assignment takes it
+        b = _native.asarray(b, device=a.device)
     if b is not None and isinstance(a, _native.HostArray) and _combine_on_host(self.__name__, a, indices, b):
         return
     positions = count_up(a.size, a.device).reshape(a.shape)[indices]
@@ -156,6 +195,7 @@ MEMBERS: dict[str, Any] = {
     "reduce": ufunc_reduce,
     "accumulate": ufunc_accumulate,
     "outer": ufunc_outer,
+    "reduceat": ufunc_reduceat,
     "at": ufunc_at,
     "__signature__": property(_ufunc_signature),
     "__module__": "dlbridge.nd",

@@ -211,6 +211,8 @@ def known_arguments(name):
 
 def values(keyword, default, result):
     if keyword == "out":
+        if isinstance(result, tuple):
+            return [tuple(nd.empty(part.shape, part.dtype, device=part.device) for part in result)]
         if not hasattr(result, "shape"):
             return []
         on = {"device": result.device} if isinstance(result, nd.ndarray) else {}
@@ -218,6 +220,12 @@ def values(keyword, default, result):
     if keyword in VALUES:
         return VALUES[keyword]
     return [True, False] if keyword == "copy" or isinstance(default, bool) else NUMBERS
+
+
+def is_written_to(out, result):
+    if isinstance(out, tuple):
+        return all(target is part for target, part in zip(out, result, strict=True))
+    return result is out
 
 
 def decides(function, args, parameter, companions):
@@ -228,7 +236,7 @@ def decides(function, args, parameter, companions):
         if other is None or usual is None:
             if other is not None or (usual is not None and parameter.name in REFUSING):
                 return True
-        elif other[-1] is value if parameter.name == "out" else other[:-1] != usual[:-1]:
+        elif is_written_to(value, other[-1]) if parameter.name == "out" else other[:-1] != usual[:-1]:
             return True
     return False
 

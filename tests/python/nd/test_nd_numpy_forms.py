@@ -1,0 +1,127 @@
+"""Forms of calls that NumPy's users know: outputs in tuples, reduceat, and what is refused as NumPy refuses it."""
+
+import numpy as np
+import pytest
+from dlbridge import nd
+from nd_support import check, put
+
+# --- ufuncs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "minimum", "logical_and", "logical_or"])
+@pytest.mark.parametrize("axis, indices", [(0, [0]), (1, [0, 2]), (2, [0, 2, 1, 3]), (-1, [3, 3, 0]), (0, [])])
+def test_reduceat_reduces_from_each_index_to_the_next(name, axis, indices, device):
+    x = np.arange(24.0).reshape(2, 3, 4) % 5
+    if not indices:
+        indices = np.zeros(0, "int64")
+    given = put(indices, device) if isinstance(indices, np.ndarray) else indices
+    check(getattr(nd, name).reduceat(put(x, device), given, axis), getattr(np, name).reduceat(x, indices, axis))
+    check(np.add.reduceat(put(x, device), given, axis), np.add.reduceat(x, indices, axis))
+
+
+def test_reduceat_takes_dtype_and_out(device):
+    x = put(np.arange(6, dtype="int8"), device)
+    out = nd.zeros(2, "float32", device=device)
+    assert nd.add.reduceat(x, [0, 3], dtype="float64").dtype == "float64"
+    assert nd.add.reduceat(x, [0, 3], out=out) is out and out.tolist() == [3, 12]
+
+
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        ("nd.add.reduceat(x, [0, 6])", IndexError),
+        ("nd.add.reduceat(x, [-1])", IndexError),
+        ("nd.add.reduceat(x, [[0]])", ValueError),
+        ("nd.add.reduceat(x, [0.5])", TypeError),
+        ("nd.add.reduceat(x, [0], axis=1)", nd.AxisError),
+        ("nd.subtract.reduceat(x, [0])", TypeError),
+        ("nd.dot(x, x, out=nd.zeros((), 'float32', device=x.device))", ValueError),
+        ("nd.dot(y, y, out=nd.zeros((3, 3), device=x.device).T)", ValueError),
+        ("nd.divmod(x, 2, out=x)", ValueError),
+        ("nd.divmod(x, 2, x, None, out=(x, x))", ValueError),
+        ("nd.divmod(x, 2, x, 5)", TypeError),
+        ("nd.repeat(x, x.astype('uint64'))", TypeError),
+        ("nd.repeat(x, x * 1.0)", TypeError),
+        ("nd.repeat(x, x.reshape(1, 6))", ValueError),
+        ("nd.zeros((), device=x.device).sort()", nd.AxisError),
+        ("nd.i0(x * 1j)", TypeError),
+        ("nd.frexp(x * 1j)", TypeError),
+    ],
+)
+def test_calls_that_numpy_refuses_are_refused(call, error, device):
+    x = put(np.arange(6), device)
+    with pytest.raises(error):
+        eval(call, {"nd": nd, "x": x, "y": nd.ones((3, 3), device=device)})
+
+
+def test_nothing_of_divmod_is_written_where_one_output_does_not_fit(device):
+    x, good = put(np.arange(1, 7), device), nd.zeros(6, "int64", device=device)
+    with pytest.raises(ValueError, match="out has shape"):
+        nd.divmod(x, 2, out=(good, nd.zeros(5, "int64", device=device)))
+    assert good.tolist() == [0] * 6
+    assert nd.divmod(x, 2, x)[0] is x and x.tolist() == [0, 1, 1, 2, 2, 3]  # over an operand
+
+
+def test_at_writes_values_of_other_libraries_as_an_assignment_does(device):
+    for name in ("add", "maximum", "multiply"):
+        x, want = nd.ones((2, 3), device=device), np.ones((2, 3))
+        getattr(nd, name).at(x, ([1, 1],), np.array([2.0, 3.0, 4.0]))
+        getattr(np, name).at(want, ([1, 1],), np.array([2.0, 3.0, 4.0]))
+        check(x, want)
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.5, 1024.0, 3e-5, 1e-7, 2.0**-24, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_frexp_of_all_kinds_of_numbers(dtype, device):
+    info = np.finfo(dtype)
+    ends = [info.max, info.tiny, info.smallest_subnormal, info.tiny / 4, -info.tiny * 0.75]
+    x = np.array([*SPECIAL, *ends]).astype(dtype)
+    mantissa, exponent = nd.frexp(put(x, device))
+    check(mantissa, np.frexp(x)[0])
+    check(exponent, np.frexp(x)[1])
+    check(nd.ldexp(mantissa, exponent), x)
+
+
+def test_frexp_of_bfloat16(device):
+    x = nd.asarray([1.0, -3.5, 0.0, 1e-40], "bfloat16", device=device)
+    mantissa, exponent = nd.frexp(x)
+    assert mantissa.dtype == "bfloat16" and exponent.tolist()[:3] == [1, 2, 0]
+    assert bool((nd.ldexp(mantissa, exponent) == x).all())
+
+
+def test_i0_is_accurate_from_end_to_end(device):
+    special = pytest.importorskip("scipy.special")
+    x = np.concatenate([np.linspace(-30, 30, 601), np.linspace(30, 705, 300)])
+    np.testing.assert_allclose(nd.asnumpy(nd.i0(put(x, device))), special.i0(x), rtol=4e-15)
+    assert nd.i0(put(np.float32([np.inf, -np.inf, 1]), device)).tolist()[:2] == [np.inf] * 2
+    assert nd.i0(put(np.int8([1]), device)).dtype == "float64" and nd.i0(put(np.float32(1), device)).dtype == "float32"
+
+
+def test_the_number_of_dimensions_of_anything():
+    for value in (None, "abc", {1}, {"a": 1}, 5, [1, 2], [[1]], np.ones((2, 2)), np.float32(1)):
+        assert nd.ndim(value) == np.ndim(value)
+
+
+def test_lexsort_of_a_vector_of_keys_sorts_one_element(device):
+    assert nd.lexsort(put(np.array([2.0, 1.0]), device)).tolist() == 0
+    with pytest.raises(nd.AxisError):
+        nd.lexsort(put(np.array([2.0, 1.0]), device), axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("bins", [10, (4, 6)])
+@pytest.mark.parametrize("range", [None, [(0, 50), (10, 100)]])
+def test_edges_of_histograms_of_several_variables_have_numpys_dtypes(dtype, bins, range, device):
+    x = (np.random.default_rng(3).random((100, 2)) * 100).astype(dtype)
+    counts, edges = nd.histogramdd(put(x, device), bins, range)
+    want, want_edges = np.histogramdd(x, bins, range)
+    for mine, theirs in zip((counts, *edges), (want, *want_edges), strict=True):
+        check(mine, theirs)
+
+
+def test_an_ndarray_is_generic_in_annotations():
+    assert str(nd.ndarray[int, float]) == "dlbridge.nd.ndarray[int, float]"
