@@ -38,7 +38,7 @@ PYTHON_HEADERS = re.compile(r"(Python\.h|pybind11/|nanobind/|numpy/|pyconfig\.h|
 CUDA_HEADERS = re.compile(r"(cuda\.h|cuda_|cudaTypedefs|driver_types|nvrtc\.h|cub/|thrust/|cublas|cusolver|cufft)")
 
 # What each layer may not include from outside. The bridge and the readers run without a CUDA toolkit: they open the
-# driver at run time. The bridge's pybind11 caster is the one header of it that knows Python.
+# driver at run time. Of the bridge's headers those for extension modules alone know Python.
 FOREIGN = {
     "bridge": (("Python", PYTHON_HEADERS), ("CUDA", CUDA_HEADERS)),
     "protocols": (("CUDA", CUDA_HEADERS),),
@@ -51,8 +51,11 @@ KNOWS_CUDA = {Path("bridge/include/dlbridge/converters") / name for name in ("md
 KNOWS_PYTHON = {
     Path("bridge/include/dlbridge.h"),
     Path("bridge/include/dlbridge/pybind11.h"),
-    Path("bridge/include/dlbridge/pybind11/api.h"),
+    Path("bridge/include/dlbridge/pybind11/connect.h"),
     Path("bridge/include/dlbridge/pybind11/place.h"),
+    Path("bridge/include/dlbridge/nanobind.h"),
+    Path("bridge/include/dlbridge/nanobind/place.h"),
+    Path("bridge/include/dlbridge/python/api.h"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\s*(?:"([^"]+)"|<([^>]+)>)')

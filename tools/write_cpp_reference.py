@@ -36,12 +36,12 @@ PUBLIC = {
     "owner.h": ("Owner",),
     "dtype.h": ("DType", "DTypeInfo", "info", "dtype_of_v"),
     "device.h": ("is_host", "is_cuda", "same_device", "device_name", "parse_device"),
-    "pybind11/argument.h": ("Arg", "stream_arg"),
+    "python/argument.h": ("Arg", "stream_arg"),
     "pybind11/function.h": ("def",),
-    "pybind11/api.h": ("connect",),
-    "pybind11/visit.h": ("visit",),
-    "pybind11/result.h": ("like", "as", "Result", "keep"),
-    "pybind11.h": ("As", "as", "other_module"),
+    "pybind11/connect.h": ("connect",),
+    "python/visit.h": ("visit",),
+    "python/result.h": ("like", "as", "Result", "keep"),
+    "python/framework.h": ("As", "as", "other_module"),
 }
 
 TOKEN = re.compile(

@@ -38,14 +38,19 @@ def _sanitizer_flags():
     return ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
 
 
-def compiler_command():
-    """The compiler with all warnings and all headers. Skips by name where something is missing."""
-    pybind11 = pytest.importorskip("pybind11", "3.1", reason="pybind11 >= 3.1 builds the test extension")
+def cxx_compiler():
+    """Skips where there is none."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler on PATH to build the test extension")
+    return compiler
+
+
+def compiler_command():
+    """The compiler with all warnings and all headers. Skips by name where something is missing."""
+    pybind11 = pytest.importorskip("pybind11", "3.1", reason="pybind11 >= 3.1 builds the test extension")
     return [
-        *(compiler, "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
+        *(cxx_compiler(), "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
         *(f"-I{i}" for i in include_folders()),
         *(part for i in (sysconfig.get_paths()["include"], pybind11.get_include()) for part in ("-isystem", i)),
     ]

@@ -298,7 +298,7 @@ def test_signatures_are_python_so_that_stubs_are(ext):
 
 
 def test_frameworks_of_results_are_those_that_convert_knows():
-    header = (Path(caster_support.include_folders()[0]) / "dlbridge" / "pybind11.h").read_text()
+    header = (Path(caster_support.include_folders()[0]) / "dlbridge" / "python" / "framework.h").read_text()
     rows = header.partition("kKnownFrameworks[] = {")[2].partition("};")[0]
     names = re.findall(r'\{"([^"]*)", "[^"]*"\}', rows)
     table = _core.consumers()

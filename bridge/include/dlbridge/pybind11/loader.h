@@ -7,17 +7,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "dlbridge/pybind11/argument.h"
 #include "dlbridge/pybind11/place.h"
+#include "dlbridge/python/loaded.h"
 
 namespace dlbridge::detail {
-
-template <class T>
-struct is_arg : std::false_type {};
-template <class T, class... Constraints>
-struct is_arg<Arg<T, Constraints...>> : std::true_type {};
-template <class T>
-inline constexpr bool kIsArg = is_arg<std::remove_cvref_t<T>>::value;
 
 // An Arg, a Tensor, a stream_arg, or a template of one: std::optional<Arg<…>>.
 template <class T>

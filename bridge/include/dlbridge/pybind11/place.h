@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "dlbridge/python/refusals.h"
+
 namespace dlbridge::detail {
 
 namespace pyd = ::pybind11::detail;
@@ -44,7 +46,35 @@ struct [[gnu::visibility("hidden")]] Place {
   }
   std::string prefix() const { return function == nullptr ? "" : callable() + ": argument '" + argument() + "': "; }
   bool default_is_none() const { return declared() != nullptr && declared()->value && declared()->value.is_none(); }
+
+  // pybind11 asks all overloads without conversion, and then again with it. Reasons are collected the second time and
+  // given by the last overload that takes arrays.
+  //
+  // True where something else is asked after this refusal: another overload, or the other operand of an operator.
+  [[gnu::cold, gnu::noinline]] bool another_follows(const std::string& reason,
+                                                    int distance = Refusal::kFarthest) const {
+    if (function == nullptr) return false;
+    if (function->is_operator) return true;
+    if (function->next == nullptr || refusals().call == function) return false;
+    refusals().all.push_back(refusal(reason, distance));
+    return true;
+  }
+  // Throws the refusals of all overloads; returns where this one is alone.
+  [[gnu::cold, gnu::noinline]] void throw_if_others_refused(const std::string& reason,
+                                                            int distance = Refusal::kFarthest) const {
+    if (function == nullptr || refusals().call != function) return;
+    std::vector<Refusal> all = std::exchange(refusals().all, {});
+    if (all.empty()) return;
+    all.push_back(refusal(reason, distance));
+    throw ::pybind11::type_error(refusals_text(callable(), all));
+  }
+  [[noreturn]] static void throw_pending() { throw ::pybind11::error_already_set(); }
+
+  Refusal refusal(const std::string& reason, int distance) const {
+    return {"argument '" + argument() + "': " + reason, index, distance};
+  }
 };
+inline void note_first_pass(const pyd::function_record& function) { refusals().begin(&function); }
 
 // The place for casters that lie within another's, as that of Arg in std::optional<Arg<…>>.
 [[gnu::visibility("hidden")]] inline constinit thread_local const Place* loading = nullptr;
@@ -61,63 +91,6 @@ class [[gnu::visibility("hidden")]] Loading {
 };
 inline Place current_place(bool convert) noexcept {
   return loading != nullptr ? *loading : Place{nullptr, 0, !convert};
-}
-
-// pybind11 asks all overloads without conversion, and then again with it. Reasons are collected the second time and
-// given by the last overload that takes arrays.
-struct Refusal {
-  std::string text;                       // "argument 'a': expected …"
-  std::size_t index = 0;                  // of the argument: those before it were taken
-  int distance = kFarthest;               // of the array from what the argument wants
-  static constexpr int kFarthest = 1000;  // it is no array at all
-
-  bool closer_than(const Refusal& other) const noexcept {
-    return index != other.index ? index > other.index : distance < other.distance;
-  }
-};
-struct [[gnu::visibility("hidden")]] Overloads {
-  const pyd::function_record* last = nullptr;
-  std::vector<Refusal> refusals;
-};
-[[gnu::visibility("hidden"), gnu::noinline]] inline Overloads& overloads() {
-  thread_local Overloads of_this_thread;
-  return of_this_thread;
-}
-inline void note_first_pass(const pyd::function_record& function) {
-  Overloads& all = overloads();
-  all.last = &function;
-  all.refusals.clear();
-}
-
-// True where something else is asked after this refusal: another overload, or the other operand of an operator.
-[[gnu::cold, gnu::noinline]] inline bool another_follows(const Place& place, const std::string& reason,
-                                                         int distance = Refusal::kFarthest) {
-  if (place.function == nullptr) return false;
-  if (place.function->is_operator) return true;
-  if (place.function->next == nullptr || overloads().last == place.function) return false;
-  overloads().refusals.push_back({"argument '" + place.argument() + "': " + reason, place.index, distance});
-  return true;
-}
-// Throws the refusals of all overloads, each on a line, the closest of them so named; returns where this one is alone.
-[[gnu::cold, gnu::noinline]] inline void throw_if_others_refused(const Place& place, const std::string& reason,
-                                                                 int distance = Refusal::kFarthest) {
-  if (place.function == nullptr || overloads().last != place.function) return;
-  std::vector<Refusal> all = std::exchange(overloads().refusals, {});
-  if (all.empty()) return;
-  all.push_back({"argument '" + place.argument() + "': " + reason, place.index, distance});
-  std::string lines;
-  for (const Refusal& one : all) {
-    bool closest = true;
-    for (const Refusal& other : all) closest = closest && (&one == &other || one.closer_than(other));
-    lines += (closest ? "\n    closest: " : "\n    ") + one.text;
-  }
-  throw ::pybind11::type_error(place.callable() + ": no overload takes these arguments:" + lines);
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void throw_reason(const Place& place, const std::string& reason,
-                                                                int distance = Refusal::kFarthest) {
-  throw_if_others_refused(place, reason, distance);
-  throw ::pybind11::type_error(place.prefix() + reason);
 }
 
 }  // namespace dlbridge::detail

@@ -1,4 +1,4 @@
-// Arg, an array argument of a pybind11 function, and stream_arg.
+// Arg, an array argument of a function that Python calls, and stream_arg.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 #include "dlbridge/check.h"
 #include "dlbridge/options.h"
-#include "dlbridge/pybind11/api.h"
+#include "dlbridge/python/api.h"
+#include "dlbridge/python/refusals.h"
 #include "dlbridge/tensor_view.h"
 
 namespace dlbridge {
@@ -108,7 +109,9 @@ struct kept_of<T, Rank, Layout, Device> {
 
 namespace detail {
 struct Visit;  // visit.h
-}
+template <class A>
+class Loaded;  // what the casters of a binding library hold
+}  // namespace detail
 
 // The stream that the thread's work on a CUDA device goes to, as dlbridge's Python side knows it.
 inline stream_ref current_stream(std::int32_t device_id) {
@@ -209,12 +212,12 @@ class Arg {
   }
 
  private:
-  template <class, class>
-  friend struct ::pybind11::detail::type_caster;
+  template <class>
+  friend class detail::Loaded;
   friend class Result;
   friend struct detail::Visit;
 
-  explicit Arg(std::nullptr_t) noexcept {}  // the caster's; load() makes it one
+  explicit Arg(std::nullptr_t) noexcept {}  // Loaded's; load() makes it one
 
   static constexpr bool kTyped = !std::is_void_v<T> && !detail::kIsAnyOf<T>;
   static constexpr Requirement kShapeOnly{
@@ -233,9 +236,10 @@ class Arg {
 
   enum class Outcome : std::uint8_t { kTaken, kUnreadable, kUnfit };  // kUnreadable: a Python error is set
 
-  // The caster's. False: this is no fitting array, and pybind11 may look for another overload. `convert`: may_convert
-  // is heard.
-  bool load(PyObject* object, bool convert, const detail::Place& place) {
+  // The caster's. False: this is no fitting array, and the binding library may look for another overload. `convert`:
+  // may_convert is heard. `Place`: what is known of the argument, and how a Python error is thrown.
+  template <class Place>
+  bool load(PyObject* object, bool convert, const Place& place) {
     Reading local;
     const Outcome outcome = take(object, local);
     if (outcome == Outcome::kTaken) [[likely]] {
@@ -252,7 +256,8 @@ class Arg {
   PyObject* given() const noexcept { return given_.get() != nullptr ? given_.get() : holder_.get(); }
 
   // What load() would say of a capsule, which is left as it is.
-  [[gnu::cold, gnu::noinline]] static bool fits(PyObject* capsule, bool convert, const detail::Place& place) {
+  template <class Place>
+  [[gnu::cold, gnu::noinline]] static bool fits(PyObject* capsule, bool convert, const Place& place) {
     Tensor t;
     if (!detail::peek_capsule(capsule, t)) return true;  // the reader says why not
     const Violation v = find_violation(t, kRequirement);
@@ -260,24 +265,31 @@ class Arg {
     return refuse(v, t, capsule, place);
   }
 
-  [[gnu::cold, gnu::noinline]] static bool refuse(Violation v, const Tensor& t, PyObject* object,
-                                                  const detail::Place& place) {
+  template <class Place>
+  [[gnu::cold, gnu::noinline]] static bool refuse(Violation v, const Tensor& t, PyObject* object, const Place& place) {
     if (place.first_pass || kOverloaded) return false;
-    const std::string reason = detail::reason_of(v, t, kRequirement, object, place);
+    const std::string reason = detail::refusal_text(v, t, kRequirement, place.argument(), detail::type_name_of(object));
     const int distance = detail::distance(t, kRequirement);
-    if (detail::another_follows(place, reason, distance)) return false;
-    detail::throw_reason(place, reason, distance);
+    if (place.another_follows(reason, distance)) return false;
+    throw_reason(place, reason, distance);
+  }
+  template <class Place>
+  [[noreturn, gnu::cold, gnu::noinline]] static void throw_reason(const Place& place, const std::string& reason,
+                                                                  int distance = detail::Refusal::kFarthest) {
+    place.throw_if_others_refused(reason, distance);
+    detail::set_type_error(place.prefix() + reason);
+    Place::throw_pending();
   }
   // A Python error is set.
   using From = detail::Unreadable::From;
-  [[gnu::cold, gnu::noinline]] static bool refuse_unreadable(PyObject* object, const detail::Place& place,
+  template <class Place>
+  [[gnu::cold, gnu::noinline]] static bool refuse_unreadable(PyObject* object, const Place& place,
                                                              From from = From::kReader) {
     detail::Unreadable error(from);
     if (error.is_refusal()) {
-      if (place.first_pass || kOverloaded || detail::another_follows(place, error.text())) return false;
+      if (place.first_pass || kOverloaded || place.another_follows(error.text())) return false;
       if (object == Py_None && place.default_is_none())
-        detail::throw_reason(place,
-                             "None, its default, is not an array. The function has to take std::optional<Arg<...>>");
+        throw_reason(place, "None, its default, is not an array. The function has to take std::optional<Arg<...>>");
     }
     error.raise(place, &kRequirement);
   }
@@ -286,7 +298,7 @@ class Arg {
   Outcome take(PyObject* object, Reading& local) {
     if constexpr (kAnyRank) std::construct_at(&kept_);
     auto& [record, dims] = space(local);
-    if (detail::api().read(object, &record, dims, kCapacity) != 0) [[unlikely]]
+    if (detail::api_table->read(object, &record, dims, kCapacity) != 0) [[unlikely]]
       return Outcome::kUnreadable;
     holder_ = detail::Reference(record.holder);
     Tensor t;
@@ -307,7 +319,8 @@ class Arg {
   }
 
   // After a failed take(): a conversion where that is allowed, else the reason, or false.
-  [[gnu::cold, gnu::noinline]] bool recover(PyObject* object, bool convert, const detail::Place& place, Outcome outcome,
+  template <class Place>
+  [[gnu::cold, gnu::noinline]] bool recover(PyObject* object, bool convert, const Place& place, Outcome outcome,
                                             const c_api::Record& record) {
     const detail::Reference read = std::move(holder_);
     const bool may_convert = convert && kMayConvert;
@@ -327,7 +340,8 @@ class Arg {
   }
 
   // `seen`: what `object` is as it stands; null where it cannot be read as it stands.
-  bool take_converted(PyObject* source, PyObject* object, const Tensor* seen, const detail::Place& place) {
+  template <class Place>
+  bool take_converted(PyObject* source, PyObject* object, const Tensor* seen, const Place& place) {
     const c_api::Wanted wanted = detail::wanted_of(kRequirement);
     const detail::Reference converted(detail::api_table->adapt(source, &wanted));
     Reading local;

@@ -2,46 +2,59 @@
 // result's memory where that is a Python object.
 #pragma once
 
+#include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "dlbridge/managed.h"
-#include "dlbridge/pybind11/argument.h"
+#include "dlbridge/python/argument.h"
 
 namespace dlbridge {
 
 namespace detail {
 
-inline ::pybind11::object checked_object(PyObject* object) {
-  if (object == nullptr) throw ::pybind11::error_already_set();
-  return ::pybind11::reinterpret_steal<::pybind11::object>(object);
-}
-// Takes the tensor, also where it throws. A dlbridge.Tensor.
-inline ::pybind11::object to_python(Tensor&& tensor) {
-  const c_api::Table& table = api();
+// Python's objects of results: new references, or null with a Python error set. The GIL is held, and the table known.
+//
+// Takes the tensor, also where it fails. A dlbridge.Tensor.
+[[gnu::noinline]] inline PyObject* to_python(Tensor&& tensor) noexcept {
   const Ordering ready = tensor.ready;
-  DLManagedTensorVersioned* managed = std::move(tensor).release();
-  return checked_object(table.wrap(managed, static_cast<std::uint8_t>(ready.kind), ready.handle));
+  try {
+    return api_table->wrap(std::move(tensor).release(), static_cast<std::uint8_t>(ready.kind), ready.handle);
+  } catch (const Error& error) {
+    api_table->raise(static_cast<std::uint8_t>(error.code()), error.what_for_caller().c_str());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return nullptr;
 }
-inline ::pybind11::object to_framework(Tensor&& tensor, const char* name) {
-  const ::pybind11::object wrapped = to_python(std::move(tensor));
-  return checked_object(api().convert(wrapped.ptr(), name));
+// `wrapped` is what to_python() has made, or null.
+inline PyObject* to_framework(PyObject* wrapped, const char* name) noexcept {
+  if (wrapped == nullptr) return nullptr;
+  PyObject* out = api_table->convert(wrapped, name);
+  Py_DECREF(wrapped);
+  return out;
+}
+inline PyObject* to_framework_of(PyObject* wrapped, PyObject* example) noexcept {
+  if (wrapped == nullptr || example == nullptr) return wrapped;
+  PyObject* out = api_table->convert_like(wrapped, example);
+  Py_DECREF(wrapped);
+  return out;
 }
 
-// return_value_policy::reference_internal: a tensor without an owner shows memory of the object that `parent` is.
-inline void keep_parent(Tensor& tensor, ::pybind11::return_value_policy policy, ::pybind11::handle parent) {
-  if (!tensor.owner && parent && policy == ::pybind11::return_value_policy::reference_internal)
-    tensor.owner = Reference::share(parent.ptr());
+// What return policies call reference_internal: a tensor without an owner shows memory of the object that `parent` is.
+inline void keep_parent(Tensor& tensor, PyObject* parent) {
+  if (!tensor.owner && parent != nullptr) tensor.owner = Reference::share(parent);
 }
 
 }  // namespace detail
 
 // An owner that keeps a Python object: the one whose memory a tensor shows, or a capsule with a destructor. To be made
 // with the GIL held; it may be dropped on any thread, with the GIL or without.
-//   Tensor t = from(borrow(std::span(grid.values), keep(py::cast(grid))));
-inline Owner keep(const ::pybind11::object& object) {
+//   Tensor t = from(borrow(std::span(grid.values), keep(py::cast(grid).ptr())));
+inline Owner keep(PyObject* object) {
   detail::api();
-  return detail::Reference::share(object.ptr());
+  return detail::Reference::share(object);
 }
 
 // A result whose type in Python is known at run time only: made by like() and as(tensor, name), or of a Tensor, and
@@ -71,17 +84,14 @@ class Result {
     return out;
   }
 
-  // The casters'. Throws error_already_set.
-  ::pybind11::object to_python() && {
-    if (is_same_) return ::pybind11::reinterpret_borrow<::pybind11::object>(object_.get());
-    if (!framework_.empty()) return detail::to_framework(std::move(tensor_), framework_.c_str());
-    ::pybind11::object wrapped = detail::to_python(std::move(tensor_));
-    if (object_.get() == nullptr) return wrapped;
-    return detail::checked_object(detail::api().convert_like(wrapped.ptr(), object_.get()));
+  // The casters'. A new reference, or null with a Python error set.
+  PyObject* to_python() && noexcept {
+    if (is_same_) return Py_NewRef(object_.get());
+    PyObject* wrapped = detail::to_python(std::move(tensor_));
+    if (!framework_.empty()) return detail::to_framework(wrapped, framework_.c_str());
+    return detail::to_framework_of(wrapped, object_.get());
   }
-  void keep_parent(::pybind11::return_value_policy policy, ::pybind11::handle parent) {
-    detail::keep_parent(tensor_, policy, parent);
-  }
+  void keep_parent(PyObject* parent) { detail::keep_parent(tensor_, parent); }
 
  private:
   Tensor tensor_;

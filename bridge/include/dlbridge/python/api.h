@@ -1,11 +1,11 @@
-// The C ABI as pybind11 extensions use it: the table, references that may be dropped anywhere, and records as tensors.
+// The C ABI as extensions in C++ use it: the table, references that may be dropped anywhere, and records as tensors.
+// Knows CPython, by its limited API where that is asked for, and no binding library.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <Python.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,54 +14,116 @@
 #include "dlbridge/c_api.h"
 #include "dlbridge/dlpack_codec.h"
 #include "dlbridge/exception.h"
-#include "dlbridge/pybind11/place.h"
 #include "dlbridge/tensor.h"
-
-#if PYBIND11_VERSION_MAJOR < 3
-#error "dlbridge/pybind11.h needs pybind11 3 or newer: an older copy comes first on the include path"
-#endif
+#include "dlbridge/thread_exit.h"
 
 namespace dlbridge {
 
 namespace detail {
+
+// --- errors ---------------------------------------------------------------------------------------------------------
+
+// The Python error that was set, taken away.
+class [[gnu::visibility("hidden")]] PythonError {
+ public:
+  PythonError() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API >= 0x030C0000)
+    value_ = PyErr_GetRaisedException();
+#else
+    PyObject *type = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value_, &trace);
+    PyErr_NormalizeException(&type, &value_, &trace);
+    if (trace != nullptr && value_ != nullptr) PyException_SetTraceback(value_, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+#endif
+  }
+  PythonError(const PythonError&) = delete;
+  PythonError& operator=(const PythonError&) = delete;
+  ~PythonError() { Py_XDECREF(value_); }
+
+  bool matches(PyObject* type) const noexcept { return PyErr_GivenExceptionMatches(value_, type) != 0; }
+  PyObject* value() const noexcept { return value_; }
+  bool has_trace() const noexcept {
+    PyObject* trace = PyException_GetTraceback(value_);
+    Py_XDECREF(trace);
+    return trace != nullptr;
+  }
+  std::string message() const { return taken_text(PyObject_Str(value_)); }
+  // "ValueError: what it says"
+  std::string text() const {
+    return taken_text(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value_)), "__name__")) + ": " +
+           message();
+  }
+  // Sets it again.
+  void restore() noexcept {
+    PyObject* value = std::exchange(value_, nullptr);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value)), value);
+    Py_DECREF(value);
+  }
+
+  static std::string utf8(PyObject* text) {
+    Py_ssize_t size = 0;
+    const char* bytes = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+    return bytes != nullptr ? std::string(bytes, static_cast<std::size_t>(size)) : std::string();
+  }
+
+ private:
+  static std::string taken_text(PyObject* text) {
+    std::string out = utf8(text);
+    Py_XDECREF(text);
+    PyErr_Clear();
+    return out;
+  }
+
+  PyObject* value_ = nullptr;
+};
 
 // --- the table ------------------------------------------------------------------------------------------------------
 
 // Hidden: each extension module checks the version for itself. Written once under the GIL.
 [[gnu::visibility("hidden")]] inline const c_api::Table* api_table = nullptr;
 
-[[gnu::cold, gnu::noinline]] inline void fetch_api() {
-  namespace py = ::pybind11;
-  auto* table = static_cast<const c_api::Table*>(PyCapsule_Import(c_api::kCapsuleName, 0));
+// The table, imported by the first call; null with a Python error set.
+[[gnu::cold, gnu::noinline]] inline const c_api::Table* fetch_api() noexcept {
+  if (api_table != nullptr) return api_table;
+  const auto* table = static_cast<const c_api::Table*>(PyCapsule_Import(c_api::kCapsuleName, 0));
   if (table == nullptr) {
-    const py::error_already_set cause;
-    throw py::import_error("this extension module takes arrays through the package dlbridge, which cannot be "
-                           "imported (" +
-                           std::string(cause.what()) + "). Install it: pip install dlbridge");
+    PyErr_Format(PyExc_ImportError,
+                 "this extension module takes arrays through the package dlbridge, which cannot be imported (%s). "
+                 "Install it: pip install dlbridge",
+                 PythonError().text().c_str());
+    return nullptr;
   }
-  if (table->major != c_api::kMajor || table->size < sizeof(c_api::Table))
-    throw py::import_error("this extension module was compiled for version " + std::to_string(c_api::kMajor) + "." +
-                           std::to_string(c_api::kMinor) + " of dlbridge's C ABI, and the installed dlbridge has " +
-                           std::to_string(table->major) + "." + std::to_string(table->minor) +
-                           ". Build the module again, or install a matching dlbridge");
-  py::register_local_exception_translator([](std::exception_ptr pending) {
-    try {
-      if (pending) std::rethrow_exception(pending);
-    } catch (const Error& error) {
-      api_table->raise(static_cast<std::uint8_t>(error.code()), error.what_for_caller().c_str());
-    }
-  });
-  api_table = table;
+  if (table->major != c_api::kMajor || table->size < sizeof(c_api::Table)) {
+    PyErr_Format(PyExc_ImportError,
+                 "this extension module was compiled for version %u.%u of dlbridge's C ABI, and the installed dlbridge "
+                 "has %u.%u. Build the module again, or install a matching dlbridge",
+                 static_cast<unsigned>(c_api::kMajor), static_cast<unsigned>(c_api::kMinor),
+                 static_cast<unsigned>(table->major), static_cast<unsigned>(table->minor));
+    return nullptr;
+  }
+  return api_table = table;
 }
+// For calls that may be the first ones, and are no function that Python has called.
 inline const c_api::Table& api() {
-  if (api_table == nullptr) [[unlikely]]
-    fetch_api();
+  if (api_table == nullptr && fetch_api() == nullptr) [[unlikely]] {
+    const PythonError cause;
+    throw Error(ErrorCode::kRefused, cause.message());
+  }
   return *api_table;
 }
 
 // --- references -----------------------------------------------------------------------------------------------------
 
-inline bool holds_gil() noexcept { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
+// False where it may: the limited API has no way to ask.
+inline bool holds_gil() noexcept {
+#if defined(Py_LIMITED_API)
+  return false;
+#else
+  return Py_IsInitialized() != 0 && PyGILState_Check() != 0;
+#endif
+}
 
 // One reference to a Python object that may be dropped anywhere: on another thread, under gil_scoped_release, after
 // the interpreter. Null is allowed.
@@ -158,50 +220,55 @@ inline const DTypeInfo& known_dtype(DLDataType dtype) {
   return name;
 }
 
-// Why an array does not fit, without the name of the function.
-[[gnu::cold, gnu::noinline]] inline std::string reason_of(Violation v, const Tensor& t, const Requirement& r,
-                                                          PyObject* object, const Place& place) {
-  return refusal_text(v, t, r, place.argument(), type_name_of(object));
-}
-
 // The pending error, and what it says where the readers or the producer's own C code have raised it. What Python code
 // of the producer's raises is its own affair (it has a traceback), as is what is no plain message.
 class [[gnu::visibility("hidden")]] Unreadable {
  public:
   enum class From : std::uint8_t { kReader, kConversion };  // the latter is Python code of the package's
-  [[gnu::cold]] explicit Unreadable(From from = From::kReader) : error_(::pybind11::error_already_set()) {
-    const ::pybind11::object arguments = error_.value().attr("args");
-    if (from == From::kReader && error_.trace()) return;
-    if (!PyTuple_CheckExact(arguments.ptr()) || PyTuple_GET_SIZE(arguments.ptr()) != 1) return;
-    PyObject* text = PyTuple_GET_ITEM(arguments.ptr(), 0);
-    const char* message = PyUnicode_CheckExact(text) ? PyUnicode_AsUTF8(text) : nullptr;
-    if (message == nullptr) {
-      PyErr_Clear();
-      return;
-    }
-    reason_ = message;
+  [[gnu::cold, gnu::noinline]] explicit Unreadable(From from = From::kReader) {
+    if (from == From::kReader && error_.has_trace()) return;
+    PyObject* arguments = PyObject_GetAttrString(error_.value(), "args");
+    PyObject* first = arguments != nullptr && PyTuple_CheckExact(arguments) && PyTuple_Size(arguments) == 1
+                          ? PyTuple_GetItem(arguments, 0)
+                          : nullptr;
+    if (first != nullptr && PyUnicode_CheckExact(first)) reason_ = PythonError::utf8(first);
+    Py_XDECREF(arguments);
+    PyErr_Clear();
     for (const std::string_view operation : {"asdlpack(): ", "stream: "})
       if (reason_.starts_with(operation)) reason_.erase(0, operation.size());
   }
   // Another overload may be asked, as the object is no fitting array; KeyboardInterrupt, MemoryError and the like end
   // the call.
   bool is_refusal() const { return error_.matches(PyExc_Exception) && !error_.matches(PyExc_MemoryError); }
-  std::string text() const { return reason_.empty() ? error_.what() : reason_; }
+  std::string text() const { return reason_.empty() ? error_.text() : reason_; }
 
+  template <class Place>
   [[noreturn, gnu::cold]] void raise(const Place& place, const Requirement* r = nullptr) {
-    if (!is_refusal() || reason_.empty()) throw std::move(error_);
-    throw_if_others_refused(place, reason_);
-    std::string text = place.prefix() + reason_;
-    if (r != nullptr && r->writable && error_.matches(PyExc_BufferError))
-      text += ". The function writes to it: what it writes to a copy has to be copied back";
-    error_.value().attr("args") = ::pybind11::make_tuple(text);
-    throw std::move(error_);
+    if (is_refusal() && !reason_.empty()) {
+      place.throw_if_others_refused(reason_);
+      std::string text = place.prefix() + reason_;
+      if (r != nullptr && r->writable && error_.matches(PyExc_BufferError))
+        text += ". The function writes to it: what it writes to a copy has to be copied back";
+      put(text);
+    }
+    error_.restore();
+    Place::throw_pending();
   }
 
  private:
-  ::pybind11::error_already_set error_;
+  [[gnu::noinline]] void put(const std::string& text) noexcept {
+    PyObject* arguments = Py_BuildValue("(s)", text.c_str());
+    if (arguments == nullptr || PyObject_SetAttrString(error_.value(), "args", arguments) != 0) PyErr_Clear();
+    Py_XDECREF(arguments);
+  }
+
+  PythonError error_;
   std::string reason_;
 };
+
+[[gnu::cold, gnu::noinline]] inline void set_type_error(const std::string& text) noexcept {
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+}
 
 // What a DLPack capsule holds, without taking it; false where it is spent or nothing that can be read.
 [[gnu::cold, gnu::noinline]] inline bool peek_capsule(PyObject* capsule, Tensor& out) {
@@ -229,9 +296,5 @@ constexpr bool conversion_may_help(Violation v) noexcept {
 }
 
 }  // namespace detail
-
-// Imports dlbridge now rather than at the first call, and turns dlbridge::Error into the exceptions of the package.
-// Call it in PYBIND11_MODULE.
-inline void connect() { detail::api(); }
 
 }  // namespace dlbridge

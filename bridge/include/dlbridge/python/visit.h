@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "dlbridge/pybind11/argument.h"
+#include "dlbridge/python/argument.h"
 
 namespace dlbridge {
 

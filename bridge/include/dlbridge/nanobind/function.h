@@ -1,0 +1,131 @@
+// def(): the def() of a module or class of nanobind's, with errors that name the function and the argument.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "dlbridge/nanobind/pending.h"
+
+namespace dlbridge {
+
+namespace detail {
+
+// What nanobind is told of a parameter, and the argument of the function itself.
+template <class A>
+using Passed = std::conditional_t<kIsPending<A>, Pending<std::remove_cvref_t<A>>&, A>;
+
+template <class A>
+void require(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
+  if constexpr (kIsPending<A>) passed.require({&function, index});
+}
+template <class A>
+decltype(auto) unwrap(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
+  if constexpr (!kIsPending<A>) return static_cast<A&&>(passed);
+  else if constexpr (std::is_lvalue_reference_v<A>) return static_cast<A>(passed.get({&function, index}));
+  else return std::move(passed.get({&function, index}));
+}
+
+template <class F, class Return, class... Args>
+auto with_names(F&& f, NanobindFunction&& named, Return (*)(Args...)) {
+  return [f = std::forward<F>(f), function = std::move(named)](Passed<Args>... passed) -> Return {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) -> Return {
+      (require<Args>(passed, function, I), ...);
+      return f(unwrap<Args>(passed, function, I)...);
+    }(std::index_sequence_for<Args...>{});
+  };
+}
+
+// f as an object that is called as a function is, and its signature.
+template <class Return, class... Args>
+auto callable_of(Return (*f)(Args...)) {
+  return std::pair{f, static_cast<Return (*)(Args...)>(nullptr)};
+}
+template <class Class, class Return, class... Args>
+auto callable_of(Return (Class::*f)(Args...)) {
+  return std::pair{[f](Class& self, Args... args) -> Return { return (self.*f)(std::forward<Args>(args)...); },
+                   static_cast<Return (*)(Class&, Args...)>(nullptr)};
+}
+template <class Class, class Return, class... Args>
+auto callable_of(Return (Class::*f)(Args...) const) {
+  return std::pair{[f](const Class& self, Args... args) -> Return { return (self.*f)(std::forward<Args>(args)...); },
+                   static_cast<Return (*)(const Class&, Args...)>(nullptr)};
+}
+template <class Class, class Return, class... Args>
+auto signature_of(Return (Class::*)(Args...) const) -> Return (*)(Args...);
+template <class Class, class Return, class... Args>
+auto signature_of(Return (Class::*)(Args...)) -> Return (*)(Args...);
+template <class F>
+  requires requires { &F::operator(); }
+auto callable_of(F f) {
+  return std::pair{std::move(f), decltype(signature_of(&F::operator()))(nullptr)};
+}
+
+// What annotations say of one argument.
+struct Declared {
+  std::string name;
+  bool has_default = false;
+  bool default_is_none = false;
+};
+template <class Extra>
+void add_declared(std::vector<Declared>& all, const Extra& extra) {
+  using Traits = ::nanobind::detail::arg_traits<Extra>;
+  if constexpr (Traits::is_arg) {
+    Declared one{extra.name_ != nullptr ? extra.name_ : "", Traits::has_default};
+    if constexpr (Traits::has_default) one.default_is_none = extra.value.is_none();
+    all.push_back(std::move(one));
+  }
+}
+
+// "blur()"; of a class "Filter.blur()", "Filter()".
+inline std::string callable_text(::nanobind::handle scope, const char* name) {
+  if (!PyType_Check(scope.ptr())) return std::string(name) + "()";
+  const ::nanobind::object class_name = ::nanobind::getattr(scope, "__name__");
+  const std::string owner = PythonError::utf8(class_name.ptr());
+  return std::string_view(name) == "__init__" ? owner + "()" : owner + "." + name + "()";
+}
+
+template <class Return, class... Args, class... Extra>
+NanobindFunction describe_function(::nanobind::handle scope, const char* name, Return (*)(Args...),
+                                   const Extra&... extra) {
+  std::vector<Declared> declared;
+  if (PyType_Check(scope.ptr())) declared.push_back({"self"});
+  const std::size_t first = declared.size();
+  (add_declared(declared, extra), ...);
+  declared.resize(sizeof...(Args));
+  constexpr bool kStarred = ((std::is_same_v<std::remove_cvref_t<Args>, ::nanobind::args> ||
+                              std::is_same_v<std::remove_cvref_t<Args>, ::nanobind::kwargs>) ||
+                             ...);
+  OverloadSet::Arity arity{0, kStarred ? static_cast<std::size_t>(-1) : sizeof...(Args)};
+  for (const Declared& one : declared) arity.least += one.has_default || kStarred ? 0U : 1U;
+  NanobindFunction out{callable_text(scope, name), {}, &overload_set(scope.ptr(), name)};
+  out.overload = out.overloads->arities.size();
+  out.overloads->arities.push_back(arity);
+  for (std::size_t i = 0; i < declared.size(); ++i)
+    out.arguments.push_back(declared[i].name.empty() ? "arg" + std::to_string(i - first) : declared[i].name);
+  constexpr bool kArrays[] = {kIsArg<Args>..., false};
+  for (std::size_t i = 0; i < declared.size(); ++i)
+    if (kArrays[i] && declared[i].default_is_none)
+      throw ::nanobind::type_error((NanobindPlace{&out, i}.prefix() + "its default is None, which no Arg takes. "
+                                                                      "Declare it std::optional<dlbridge::Arg<...>>")
+                                       .c_str());
+  return out;
+}
+
+}  // namespace detail
+
+// scope.def(name, f, extra...) of a module or a class, for functions that take arrays: functions, lambdas (also with
+// captures) and members. Errors name the function and the argument, and those of overloads tell which came closest; a
+// capsule is read once all of the arguments fit.
+template <class Scope, class F, class... Extra>
+Scope& def(Scope& scope, const char* name, F&& f, const Extra&... extra) {
+  auto [callable, signature] = detail::callable_of(std::forward<F>(f));
+  detail::NanobindFunction function = detail::describe_function(scope, name, signature, extra...);
+  scope.def(name, detail::with_names(std::move(callable), std::move(function), signature), extra...);
+  return scope;
+}
+
+}  // namespace dlbridge

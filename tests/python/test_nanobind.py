@@ -1,0 +1,240 @@
+"""dlbridge/nanobind.h (tests/nanobind/nanobind_module.cpp): arguments, errors, results and lifetimes."""
+
+import gc
+import sys
+
+import dlbridge
+import nanobind_support
+import pytest
+from child_process import run_python
+from dlbridge import asdlpack, nd
+from lifecycle_support import nothing_lost
+
+np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
+pytestmark = pytest.mark.no_sanitizer  # nanobind itself is built without
+
+
+ROW = np.arange(3, dtype="float32")
+MATRIX = np.arange(12, dtype="float32").reshape(3, 4)
+WRONG = np.ones((1, 1, 2, 2), "complex128")
+
+
+@pytest.fixture(scope="module")
+def ext():
+    return nanobind_support.load()
+
+
+def _torch(a):
+    return pytest.importorskip("torch", reason="PyTorch is not installed").from_numpy(a)
+
+
+MAKERS = {"numpy": np.asarray, "torch": _torch, "nd": nd.asarray, "Tensor": asdlpack}
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))
+def test_an_array_of_any_framework_is_taken_and_given_back(ext, make):
+    given = make(MATRIX)
+    before = sys.getrefcount(given)
+    with nothing_lost():
+        for call in (ext.matrix, ext.by_reference):
+            assert call(given) == 66
+            with pytest.raises(TypeError):
+                ext.dot(given, given)
+        gc.collect()
+    assert sys.getrefcount(given) == before
+
+
+TAKEN = {
+    "keyword": (lambda m: m.dot(y=ROW, x=ROW), 9),
+    "strides": (lambda m: m.dot(ROW[::-1], MATRIX[:, 1]), 3 * 15),
+    "no names": (lambda m: m.unnamed(ROW, 2), 6),
+    "lambda with captures": (lambda m: m.capturing(ROW), 13),
+    "may_convert": (lambda m: m.converted(ROW.astype("float64")), 3),
+    "any_of, int": (lambda m: m.dispatched(np.arange(3, dtype="int32")), 403),
+    "any_of, double": (lambda m: m.dispatched(np.arange(3.0)), 803),
+    "call_guard": (lambda m: m.guarded(ROW), 3),
+    "stream": (lambda m: m.streamed(ROW, 2), 2),
+    "no stream": (lambda m: m.streamed(ROW), 1),
+    "Tensor": (lambda m: m.tensor(ROW), "float32"),
+    "another thread": (lambda m: m.elsewhere(ROW), 3),
+    "std::optional": (lambda m: m.optional(ROW), 3),
+    "std::optional, None": (lambda m: m.optional(), -1),
+    "module.def": (lambda m: m.plain(ROW), 3),
+    "overloaded, the other one": (lambda m: m.plain_or_text("four"), 4),
+    "nb::cast": (lambda m: m.cast(ROW), 3),
+    "capsule": (lambda m: m.dot(ROW.__dlpack__(), asdlpack(ROW).__dlpack__()), 9),
+    "capsule, call_guard": (lambda m: m.guarded(ROW.__dlpack__()), 3),
+    "member": (lambda m: m.Filter(ROW + 1).apply(ROW), 3),
+}
+
+
+@pytest.mark.parametrize(("call", "result"), TAKEN.values(), ids=list(TAKEN))
+def test_what_fits_is_taken(ext, call, result):
+    with nothing_lost():
+        assert call(ext) == result
+        gc.collect()
+
+
+def test_memory_that_is_written_to_is_the_callers(ext):
+    a = ROW.copy()
+    ext.scale(a, by=3)
+    assert a.tolist() == [0, 3, 6]
+    with pytest.raises(TypeError, match=r"^scale\(\): argument 'a': expected writable memory"):
+        ext.scale(np.broadcast_to(ROW, ROW.shape))
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+CALLS = {
+    "first argument": (lambda m, bad: m.dot(bad, ROW), "dot(): argument 'x': "),
+    "second argument": (lambda m, bad: m.dot(ROW, bad), "dot(): argument 'y': "),
+    "keyword": (lambda m, bad: m.dot(y=bad, x=ROW), "dot(): argument 'y': "),
+    "no names": (lambda m, bad: m.unnamed(bad, 1), "unnamed(): argument 'arg0': "),
+    "lambda with captures": (lambda m, bad: m.capturing(bad), "capturing(): argument 'a': "),
+    "may_convert": (lambda m, bad: m.converted(bad), "converted(): argument 'a': "),
+    "any_of": (lambda m, bad: m.dispatched(bad), "dispatched(): argument 'a': "),
+    "call_guard": (lambda m, bad: m.guarded(bad), "guarded(): argument 'a': "),
+    "constructor": (lambda m, bad: m.Filter(bad), "Filter(): argument 'a': "),
+    "member": (lambda m, bad: m.Filter(ROW).apply(bad), "Filter.apply(): argument 'a': "),
+    "member by value": (lambda m, bad: m.Filter(ROW).assign(bad), "Filter.assign(): argument 'a': "),
+    "module.def": (lambda m, bad: m.plain(bad), ""),
+    "nb::cast": (lambda m, bad: m.cast(bad), ""),
+}
+
+
+@pytest.mark.parametrize(("call", "names"), CALLS.values(), ids=list(CALLS))
+def test_an_array_that_does_not_fit_is_named(ext, call, names):
+    before = sys.getrefcount(WRONG)
+    with nothing_lost():
+        with pytest.raises(TypeError) as error:
+            call(ext, WRONG)
+        assert str(error.value).startswith(names + "expected "), error.value
+        assert "got (1, 1, 2, 2) [numpy.ndarray, complex128" in str(error.value)
+        del error
+        gc.collect()
+    assert sys.getrefcount(WRONG) == before
+
+
+@pytest.mark.parametrize(("call", "names"), CALLS.values(), ids=list(CALLS))
+def test_what_the_reader_refuses_is_named_and_keeps_its_class(ext, call, names):
+    masked = np.ma.masked_array(ROW, mask=[0, 1, 0])
+    for bad, kind, reason in (
+        ("abc", dlbridge.ProtocolError, "str "),
+        (masked, dlbridge.ExchangeError, "the array is "),
+    ):
+        with pytest.raises(kind) as error:
+            call(ext, bad)
+        assert str(error.value).startswith(names + reason), error.value
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, MemoryError], ids=lambda kind: kind.__name__)
+def test_errors_of_the_producers_own_code_are_left_alone(ext, kind):
+    class Broken:
+        def __dlpack__(self, **_):
+            raise kind("my own words")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for call, _ in CALLS.values():
+        with pytest.raises(kind, match="^my own words$"):
+            call(ext, Broken())
+
+
+def test_another_argument_that_does_not_fit_is_left_to_nanobind(ext):
+    capsule = ROW.__dlpack__()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        ext.unnamed(capsule, "abc")
+    assert ext.plain(capsule) == 3, "the capsule was not read"
+
+
+def test_capsules_are_read_once_all_arguments_fit(ext):
+    good, bad = ROW.__dlpack__(), MATRIX.__dlpack__()
+    with pytest.raises(TypeError, match=r"^dot\(\): argument 'y': expected rank 1, got \(3, 4\)"):
+        ext.dot(good, bad)
+    assert ext.dot(good, ROW) == 9
+    assert ext.matrix(bad) == 66
+    with pytest.raises(dlbridge.DataError, match=r"^matrix\(\): argument 'a': "):
+        ext.matrix(bad)
+
+
+def test_overloads_are_asked_in_turn(ext):
+    assert ext.over(MATRIX) == "floats 2"
+    assert ext.over(np.arange(3, dtype="int32")) == "ints 1"
+    assert ext.over(ROW, ROW) == "two 6"
+    for _ in range(2):
+        with pytest.raises(TypeError) as error:
+            ext.over(np.arange(3.0))
+        assert str(error.value).splitlines() == [
+            "over(): no overload takes these arguments:",
+            "    argument 'a': expected dtype float32, got (3,) [numpy.ndarray, float64, strides (1,), cpu, writable]. "
+            "Hint: a.astype('float32')",
+            "    closest: argument 'a': expected dtype int32, got (3,) [numpy.ndarray, float64, strides (1,), cpu, "
+            "writable]. Hint: a.astype('int32')",
+        ]
+
+
+def test_none_as_the_default_of_an_array_is_refused_when_the_function_is_defined(ext):
+    with pytest.raises(TypeError, match=r"^bad\(\): argument 'a': its default is None, which no Arg takes"):
+        ext.none_default(ext)
+
+
+def test_stream_minus_one_names_no_stream(ext):
+    with pytest.raises(ValueError, match=r"^streamed\(\): argument 'stream': stream -1 .*names no stream to work on"):
+        ext.streamed(ROW, -1)
+    with pytest.raises(TypeError, match=r"^streamed\(\): argument 'stream': "):
+        ext.streamed(ROW, "abc")
+
+
+def test_errors_of_views_are_the_packages(ext):
+    with pytest.raises(TypeError, match="^view: expected dtype float64, got .*Hint: cast it before the call"):
+        ext.fails(ROW)
+
+
+def test_the_module_says_at_import_that_dlbridge_is_missing(ext):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['dlbridge'] = None\n"
+        "try: import nanobind_module\nexcept ImportError as e: print('pip install dlbridge' in str(e.__cause__))"
+    )
+    assert run_python(code, nanobind_support.build().parent).stdout == "True\n"
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))
+def test_a_result_is_of_the_arguments_framework(ext, make):
+    given = make(ROW)
+    result = ext.like_it(given)
+    assert type(result) is type(given)
+    assert np.asarray(result).tolist() == [1, 1, 1]
+    assert ext.same(given) is given
+
+
+def test_results_by_name(ext):
+    assert isinstance(ext.as_tensor(2), dlbridge.Tensor)
+    assert type(ext.as_numpy(2)) is np.ndarray
+    assert isinstance(ext.as_named(2, "nd"), nd.ndarray)
+    with pytest.raises(ValueError, match="no_such"):
+        ext.as_named(2, "no_such")
+
+
+def test_a_property_over_memory_of_the_object_keeps_it(ext):
+    for name in ("values", "kept"):
+        with nothing_lost():
+            values = np.asarray(getattr(ext.Filter(ROW + 1), name))
+            gc.collect()
+            assert values.tolist() == [1, 2, 3]
+            del values
+            gc.collect()
+
+
+def test_signatures_say_what_is_taken(ext):
+    assert ext.matrix.__doc__.startswith("matrix(a: typing.Annotated[")
+    assert '"Tensor[float32, (*, *), C, cpu]"]) -> float' in ext.matrix.__doc__
+    assert ext.as_numpy.__doc__ == "as_numpy(n: int) -> numpy.ndarray"
+    assert ext.as_tensor.__doc__ == "as_tensor(n: int) -> dlbridge.Tensor"
