@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what is read off them: by LAPACK, on the host."""
+"""Decompositions of matrices, and what is read off them: by LAPACK on the host, by cuSOLVER on CUDA devices."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
     """The lower triangular L of matrices that are L times its conjugate transpose; only their lower triangle is read.
 
     upper: give the upper triangular one, that of the upper triangle.
-    Raises LinAlgError where a matrix is not square or not positive definite, NotImplementedError for CUDA arrays.
-    Source: Array API 2024.12, NumPy.
+    Raises LinAlgError where a matrix is not square or not positive definite, RuntimeError for CUDA arrays without
+    cuSOLVER. Source: Array API 2024.12, NumPy.
     """
     x = as_array(a)
     if not upper:
@@ -39,7 +39,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
 
 
 def det(a: ArrayLike) -> ndarray:
-    """The determinants of square matrices. LinAlgError for others, NotImplementedError for CUDA arrays.
+    """The determinants of square matrices. LinAlgError for others, RuntimeError for CUDA arrays without cuSOLVER.
 
     Source: Array API 2024.12, NumPy.
     """
@@ -58,8 +58,8 @@ def slogdet(a: ArrayLike) -> SlogdetResult:
 def eig(a: ArrayLike) -> EigResult:
     """(eigenvalues, eigenvectors) of square matrices, complex, in no order; eigenvectors are columns.
 
-    Raises LinAlgError where a matrix is not square or not finite, NotImplementedError for CUDA arrays. Source: Array
-    API 2025.12; NumPy's are real where all eigenvalues are.
+    Raises LinAlgError where a matrix is not square or not finite, RuntimeError for CUDA arrays without cuSOLVER.
+    Source: Array API 2025.12; NumPy's are real where all eigenvalues are.
     """
     return call("eig", a)
 
@@ -79,8 +79,8 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
     """(eigenvalues, eigenvectors) of symmetric or Hermitian matrices: real, ascending; eigenvectors are columns.
 
     UPLO: the triangle that is read, "L" or "U".
-    Raises LinAlgError where a matrix is not square, NotImplementedError for CUDA arrays. Source: Array API 2024.12,
-    NumPy.
+    Raises LinAlgError where a matrix is not square, RuntimeError for CUDA arrays without cuSOLVER. Source: Array API
+    2024.12, NumPy.
     """
     return call("eigh", a, UPLO=_triangle("eigh", UPLO))
 
@@ -95,8 +95,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     mode: "reduced" gives Q (..., M, K) and R (..., K, N), "complete" (..., M, M) and (..., M, N), "r" R alone, "raw"
     LAPACK's reflectors (h, tau).
-    Raises ValueError for another mode, LinAlgError for fewer than two dimensions, NotImplementedError for CUDA arrays.
-    Source: Array API 2024.12, NumPy.
+    Raises ValueError for another mode, LinAlgError for fewer than two dimensions, RuntimeError for CUDA arrays without
+    cuSOLVER. Source: Array API 2024.12, NumPy.
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"qr(): mode is {mode!r}; give 'reduced', 'complete', 'r' or 'raw'")
@@ -110,8 +110,8 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
     full_matrices: U (..., M, M) and Vh (..., N, N) rather than (..., M, K) and (..., K, N) with K = min(M, N).
     compute_uv: False gives S alone.
     hermitian: the matrices are, which is faster.
-    Raises LinAlgError for fewer than two dimensions and for nan or inf, NotImplementedError for CUDA arrays. Source:
-    Array API 2024.12, NumPy.
+    Raises LinAlgError for fewer than two dimensions and for nan or inf, RuntimeError for CUDA arrays without cuSOLVER.
+    Source: Array API 2024.12, NumPy.
     """
     if hermitian:
         check_matrices("svd", as_array(a))
@@ -129,8 +129,8 @@ def matrix_rank(A: ArrayLike, tol: Any = None, hermitian: bool = False, *, rtol:
     tol: a number, or one for each matrix; `rtol` times the largest singular value by default.
     hermitian: the matrices are, and their eigenvalues serve.
     rtol: likewise; max(M, N) times the eps of the dtype by default.
-    Raises ValueError for both tolerances, LinAlgError for nan or inf, NotImplementedError for matrices on a CUDA
-    device. Source: Array API 2024.12, NumPy.
+    Raises ValueError for both tolerances, LinAlgError for nan or inf, RuntimeError for CUDA arrays without cuSOLVER.
+    Source: Array API 2024.12, NumPy.
     """
     x = as_array(A)
     if tol is not None and rtol is not None:

@@ -35,17 +35,6 @@ def numpys(module: str, operation: str) -> Any:
         ) from error
 
 
-def on_host(operation: str, *arrays: ndarray) -> None:
-    """NotImplementedError for arrays on a device: nothing is copied to the host unasked."""
-    for x in arrays:
-        if not isinstance(x, _native.HostArray):
-            raise NotImplementedError(
-                f"{operation}(): the array is on {x.device}; decompositions and transforms run on host arrays only. "
-                "Share it without a copy with a library that has them there, dlbridge.convert(x, 'torch'), or move it "
-                "to the host: x.to_device('cpu')"
-            )
-
-
 def inexact(*arrays: ndarray) -> DType:
     """The dtype that results have for arrays: the one they promote to, integers and bool as float64."""
     first = arrays[0].dtype
@@ -60,17 +49,25 @@ def computed_in(dtype: DType) -> DType:
 
 
 def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded: bool = True, **keywords: Any) -> Any:
-    """What a function of NumPy's or SciPy's returns for arrays, all of one inexact dtype: an ndarray, or a tuple.
+    """What a function returns for arrays, all of one inexact dtype and one device: an ndarray, or a tuple.
 
-    Neither operands nor results are copied, but for a change of dtype. Real results of 16-bit floats are rounded to
-    their dtype unless `rounded` is False, complex ones stay complex64.
+    On the host it is one of NumPy's or SciPy's, whose operands and results are not copied; on a device one of
+    ndarrays. Real results of 16-bit floats are rounded to their dtype unless `rounded` is False, complex ones stay
+    complex64.
     """
-    import numpy
-
     dtype = inexact(*arrays)
     wide = computed_in(dtype)
-    with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
-        found = function(*[numpy.asarray(x.astype(wide, copy=False)) for x in arrays], **keywords)
+    operands = [x.astype(wide, copy=False) for x in arrays]
+    if isinstance(operands[0], _native.HostArray):
+        import numpy
+
+        with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
+            found = function(*map(numpy.asarray, operands), **keywords)
+    else:
+        from dlbridge.nd.cuda import Device
+
+        with Device(operands[0].device.id):
+            found = function(*operands, **keywords)
     narrow = dtype if rounded and wide is not dtype else None
     device = arrays[0].device
     if isinstance(found, tuple):
@@ -79,5 +76,5 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
 
 
 def _adopted(value: Any, narrow: DType | None, device: Any) -> ndarray:
-    result = _native.asarray(value, None, None, device=device)
+    result = value if isinstance(value, ndarray) else _native.asarray(value, None, None, device=device)
     return result if narrow is None or kind_of(result.dtype) != "f" else result.astype(narrow)

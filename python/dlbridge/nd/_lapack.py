@@ -1,10 +1,11 @@
-"""Functions of NumPy's LAPACK on stacks of matrices: what each takes, what it gives, and what its failure means."""
+"""Functions of matrices, by NumPy's LAPACK on the host and by _device_linalg.py on a device: what each takes, what it
+gives, and what its failure means."""
 
 from __future__ import annotations
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_arrays, with_numpys
-from dlbridge.nd._host import by_library, numpys, on_host
+from dlbridge.nd._arguments import as_arrays, one_device, with_numpys
+from dlbridge.nd._host import by_library, numpys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ else:
 _DIVERGED = "a matrix has nan or inf in it, or its iterations did not converge. Look at isfinite(x).all()"
 _SINGULAR = "a matrix is singular. Use pinv() or lstsq(), or add to its diagonal"
 
-HOST: dict[str, Row] = {
+ROWS: dict[str, Row] = {
     "cholesky": Row("a matrix is not positive definite. Add to its diagonal, or use eigh()"),
     "cond": Row(_DIVERGED, square=False),
     "det": Row(),
@@ -115,24 +116,34 @@ def check_matrices(operation: str, x: ndarray, square: bool = True) -> None:
 def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) -> Any:
     """What the function of that row gives for operands, of which the first are the matrices.
 
-    operation: what errors name, `name` by default. LinAlgError where the operand is no matrix or LAPACK gives up,
-    NotImplementedError for arrays on a device.
+    operation: what errors name, `name` by default. LinAlgError where the operand is no matrix or the library
+    gives up, ValueError for operands on several devices.
     """
-    row, arrays, operation = HOST[name], as_arrays(*operands), operation or name
+    row, arrays, operation = ROWS[name], as_arrays(*operands), operation or name
     shape = arrays[0].shape
     check_matrices(operation, arrays[0], row.square)
     if not row.stacks and len(shape) != 2:
         raise linalg_error(f"{operation}(): shape {shape} is that of several matrices; give one at a time")
-    on_host(operation, *arrays)
-    linalg = numpys("numpy.linalg", operation)
-    function = getattr(linalg, row.function or name)
+    device = one_device(arrays, operation)
+    if any(x.size == 0 for x in arrays):  # nothing to compute, and nothing to move
+        arrays = [x.to_device("cpu") for x in arrays]
+    if isinstance(arrays[0], _native.HostArray):
+        linalg = numpys("numpy.linalg", operation)
+        function, refused = getattr(linalg, row.function or name), linalg.LinAlgError
+    else:
+        from dlbridge.nd._cusolver import Failed
+        from dlbridge.nd._device_linalg import FUNCTIONS
+
+        function, refused = FUNCTIONS[row.function or name], Failed
     try:
         found = by_library(function, arrays, not row.to_complex, **row.keywords, **keywords)
-    except linalg.LinAlgError as error:
+    except refused as error:
         raise linalg_error(f"{operation}(): shape {shape}: {row.failure or error}") from error
+    several = isinstance(found, tuple)
+    found = tuple(x.to_device(device) for x in found) if several else found.to_device(device)
     if row.to_complex:  # NumPy's are real where all eigenvalues are
         found = _to_complex(found)
-    return row.result(*found) if isinstance(found, tuple) else found
+    return row.result(*found) if several else found
 
 
 def _to_complex(found: Any) -> Any:

@@ -7,6 +7,7 @@ from math import inf
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, normalize_axes
 from dlbridge.nd._dtypes import float_for, is_inexact
+from dlbridge.nd._host import by_library, computed_in, inexact
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
 from dlbridge.nd._manipulation import expand_dims, moveaxis
 
@@ -76,7 +77,7 @@ def _matrix_norm(x: ndarray, ord: Any, axes: tuple[int, int], keepdims: bool, op
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
     """The norm of the matrices of the last two axes: "fro" (the root of the sum of squares), 1 and -1 (the
     largest and smallest sum of a column), inf and -inf (of a row), or by singular values: 2 and -2 (the largest and
-    the smallest), "nuc" (their sum), which CUDA arrays do not have (NotImplementedError).
+    the smallest), "nuc" (their sum).
 
     Source: Array API 2024.12.
     """
@@ -108,8 +109,8 @@ def cond(x: ArrayLike, p: Any = None) -> ndarray:
 
     p: None and 2 give the largest singular value over the smallest, -2 the reverse; otherwise an `ord` of
     matrix_norm(), of square matrices.
-    Raises LinAlgError for matrices with no element or with nan in them, NotImplementedError for CUDA arrays. Source:
-    NumPy.
+    Raises LinAlgError for matrices with no element or with nan in them, RuntimeError for CUDA arrays without cuSOLVER.
+    Source: NumPy.
     """
     a = as_array(x)
     if p not in _MATRIX_ORDS:
@@ -117,4 +118,18 @@ def cond(x: ArrayLike, p: Any = None) -> ndarray:
     check_matrices("cond", a, p not in (None, 2, -2))
     if not a.shape[-1] or not a.shape[-2]:
         raise linalg_error(f"cond(): shape {a.shape}; cond is not defined on empty arrays. Leave them out")
-    return call("cond", a, p=p)
+    return call("cond", a, p=p) if isinstance(a, _native.HostArray) else _cond_on_device(a, p)
+
+
+def _cond_on_device(x: ndarray, p: Any) -> ndarray:
+    from dlbridge.nd._device_linalg import inverse
+
+    axes = (x.ndim - 2, x.ndim - 1)
+    x = x.astype(computed_in(inexact(x)), copy=False)
+    if p in (None, 2, -2):
+        s = call("svdvals", x, operation="cond")
+        ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        ratio = norm(x, p, axes) * norm(by_library(inverse, [x])[0], p, axes)
+    undefined = _native.logical_and(_native.isnan(ratio), _native.logical_not(_native.isnan(x).any(axis=axes)))
+    return _native.where(undefined, inf, ratio)

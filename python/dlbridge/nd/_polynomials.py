@@ -94,7 +94,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 def roots(p: Any) -> ndarray:
-    """The roots of a polynomial: the eigenvalues of its companion matrix, on the host. Source: NumPy."""
+    """The roots of a polynomial: the eigenvalues of its companion matrix. Source: NumPy."""
     from dlbridge.nd.linalg import eigvals
 
     coefficients = _coefficients(p)
@@ -142,7 +142,7 @@ def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:  # fmt: skip
-    """The coefficients of the polynomial of degree `deg` that fits points best, by least squares, on the host.
+    """The coefficients of the polynomial of degree `deg` that fits points best, by least squares.
 
     y: one column or several. rcond: singular values below this part of the largest are zero. full: also the residuals,
     rank, singular values and rcond. w: how much each point counts. cov: also the covariance of the coefficients, scaled

@@ -1,4 +1,4 @@
-"""Linear equations and inverses: by LAPACK, on the host."""
+"""Linear equations and inverses: by LAPACK on the host, by cuSOLVER and cuBLAS on CUDA devices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, common_shape, normalize_axes
 from dlbridge.nd._decompositions import default_rtol
-from dlbridge.nd._host import numpys, on_host
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
 
 TYPE_CHECKING = False
@@ -24,8 +23,8 @@ ndarray = _native.ndarray
 def inv(a: ArrayLike) -> ndarray:
     """The inverses of square matrices.
 
-    LinAlgError where a matrix is singular or not square, NotImplementedError for CUDA arrays. Source: Array API
-    2024.12, NumPy.
+    LinAlgError where a matrix is singular or not square, RuntimeError for CUDA arrays without cuSOLVER. Source: Array
+    API 2024.12, NumPy.
     """
     return call("inv", a)
 
@@ -33,8 +32,8 @@ def inv(a: ArrayLike) -> ndarray:
 def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
     """The x for which a @ x is b: of a vector `b` (M,), or of matrices (..., M, K); what is stacked broadcasts.
 
-    LinAlgError where a matrix is singular or not square, ValueError where the shapes do not fit, NotImplementedError
-    for CUDA arrays. Source: Array API 2024.12, NumPy 2.
+    LinAlgError where a matrix is singular or not square, ValueError where the shapes do not fit, RuntimeError for CUDA
+    arrays without cuSOLVER. Source: Array API 2024.12, NumPy 2.
     """
     x, y = as_arrays(a, b)
     check_matrices("solve", x)
@@ -56,7 +55,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[ndarr
 
     b: (M,) or (M, K). residuals: the squared norms, of shape (0,) where the rank is below N or M is not above N.
     rcond: singular values below it times the largest count as 0; max(M, N) times the eps of the dtype by default.
-    Raises LinAlgError for other shapes and for nan or inf, NotImplementedError for CUDA arrays. Source: NumPy.
+    Raises LinAlgError for other shapes and for nan or inf, RuntimeError for CUDA arrays without cuSOLVER. Source:
+    NumPy.
     """
     x, y = as_arrays(a, b)
     if x.ndim == 2 and (y.ndim not in (1, 2) or x.shape[0] != y.shape[0]):
@@ -74,25 +74,24 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     rcond: singular values below it times the largest count as 0; a number, or one for each matrix; `rtol` by default.
     hermitian: the matrices are, which is faster.
     rtol: the same as `rcond`; max(M, N) times the eps of the dtype by default.
-    Raises ValueError for both, LinAlgError for fewer than two dimensions and for nan or inf, NotImplementedError for
-    CUDA arrays. Source: Array API 2024.12; NumPy's default is 1e-15.
+    Raises ValueError for both, LinAlgError for fewer than two dimensions and for nan or inf, RuntimeError for CUDA
+    arrays without cuSOLVER. Source: Array API 2024.12; NumPy's default is 1e-15.
     """
     x = as_array(a)
     check_matrices("pinv", x, hermitian)
     if rcond is not None and rtol is not None:
         raise ValueError("pinv(): rcond and rtol are both given; give one of them")
-    on_host("pinv", x)
     given = rtol if rcond is None else rcond
     bound = as_array(default_rtol(x) if given is None else given, x)
-    on_host("pinv", bound)
-    return call("pinv", x, rcond=numpys("numpy", "pinv").asarray(bound), hermitian=hermitian)
+    on_host = isinstance(x, _native.HostArray) or x.size == 0
+    return call("pinv", x, rcond=bound.get() if on_host else bound, hermitian=hermitian)
 
 
 def matrix_power(a: ArrayLike, n: int) -> ndarray:
     """The product of a square matrix with itself, n times; n 0 is the identity, a negative n a power of the inverse.
 
-    LinAlgError where a matrix is not square, or n is negative and it is singular; NotImplementedError for CUDA arrays
-    and negative n. Source: Array API 2024.12, NumPy.
+    LinAlgError where a matrix is not square, or n is negative and it is singular; RuntimeError for CUDA arrays without
+    cuSOLVER and negative n. Source: Array API 2024.12, NumPy.
     """
     from dlbridge.nd._grids import eye
 
@@ -119,7 +118,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> ndarray:
     """The inverse under tensordot(inverse, a, ind): the first `ind` axes and the others are rows and columns.
 
     ValueError for ind below 1, LinAlgError where these are not equally many or the matrix is singular,
-    NotImplementedError for CUDA arrays. Source: NumPy.
+    RuntimeError for CUDA arrays without cuSOLVER. Source: NumPy.
     """
     x, split = as_array(a), index(ind)
     if split < 1:
@@ -133,7 +132,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """The x for which tensordot(a, x, x.ndim) is b: the first axes of `a` are those of `b`, the others those of x.
 
     axes: those of `a` that are moved to its end first. LinAlgError where a is no square matrix of these axes or is
-    singular, NotImplementedError for CUDA arrays. Source: NumPy.
+    singular, RuntimeError for CUDA arrays without cuSOLVER. Source: NumPy.
     """
     x, y = as_arrays(a, b)
     if axes is not None:

@@ -1,8 +1,7 @@
-"""Discrete Fourier transforms. On the host by SciPy's pocketfft, by NumPy's where SciPy is not installed.
+"""Discrete Fourier transforms. On the host by SciPy's pocketfft, by NumPy's where SciPy is not installed; on CUDA
+devices by cuFFT: that of PyTorch, of a wheel (nvidia-cufft) or of a toolkit.
 
 Transforms of float32 and complex64 are computed in single precision, 16-bit floats as float32, integers as float64.
-CUDA arrays are refused, but for the functions that transform nothing: NotImplementedError says how to share them with a
-library that has the transforms there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
-from dlbridge.nd._host import by_library, computed_in, inexact, numpys, on_host
+from dlbridge.nd._host import by_library, computed_in, inexact, numpys
 from dlbridge.nd._manipulation import roll
 
 TYPE_CHECKING = False
@@ -72,7 +71,6 @@ def _library(name: str, operation: str, repeated: bool) -> Any:
 
 def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarray:
     x = as_array(a)
-    on_host(operation, x)
     if norm not in _NORMS:
         raise ValueError(f"{operation}(): norm is {norm!r}; give 'backward', 'ortho', 'forward' or None")
     if name in _FROM_REAL and kind_of(x.dtype) == "c":
@@ -100,8 +98,18 @@ def _complex(x: ndarray) -> DType:
     return _native.result_type(computed_in(inexact(x)), 1j)
 
 
-def _transform(name: str, operation: str, x: ndarray, out: ndarray | None, repeated: bool, **where: Any) -> ndarray:
-    result = by_library(_library(name, operation, repeated), [x], **where)
+def _transform(
+    name: str, operation: str, x: ndarray, out: ndarray | None, extents: Sequence[int], axes: Sequence[int], norm: Any
+) -> ndarray:
+    if not isinstance(x, _native.HostArray):
+        from dlbridge.nd._cufft import transform
+
+        result = transform(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
+    else:
+        several = name.endswith("n")
+        where = {"s": extents, "axes": axes} if several else {"n": extents[0], "axis": axes[0]}
+        library = _library(name, operation, len(set(axes)) != len(axes))
+        result = by_library(library, [x], norm=norm, **where)
     wanted = real_dtype(inexact(x)) if name in _TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
 
@@ -112,7 +120,7 @@ def _one(name: str, a: ArrayLike, n: int | None, axis: int, norm: str | None, ou
     if n is not None and index(n) < 1:  # -1 is a length in s= alone
         raise ValueError(f"{name}(): n is {n}; a transform needs one data point or more")
     extent = _extent(name, name, n, x, position, True)
-    return _transform(name, name, x, out, False, n=extent, axis=position, norm=norm)
+    return _transform(name, name, x, out, [extent], [position], norm)
 
 
 def _several(
@@ -140,8 +148,7 @@ def _several(
         _extent(name, operation, n, x, axis, i == last)
         for i, (n, axis) in enumerate(zip(lengths, positions, strict=True))
     ]
-    repeated = len(set(positions)) != len(positions)
-    return _transform(name, operation, x, out, repeated, s=extents, axes=positions, norm=norm)
+    return _transform(name, operation, x, out, extents, positions, norm)
 
 
 # --- one axis --------------------------------------------------------------------------------------------------------
@@ -155,8 +162,8 @@ def fft(
     n: the number of data points, for which the axis is cut, or padded with zeros. norm: where the factor 1/n is:
     "backward" (or None) in the inverse transforms, "forward" in the others, "ortho" as 1/sqrt(n) in both.
     out: takes the result, once all of it is there.
-    Raises ValueError for n below 1 or an unknown norm, AxisError for an axis that there is not, NotImplementedError for
-    CUDA arrays. Source: Array API 2024.12, NumPy.
+    Raises ValueError for n below 1 or an unknown norm, AxisError for an axis that there is not, RuntimeError for CUDA
+    arrays where there is no cuFFT. Source: Array API 2024.12, NumPy.
     """
     return _one("fft", a, n, axis, norm, out)
 

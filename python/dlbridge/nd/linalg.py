@@ -1,7 +1,7 @@
 """Products, norms, decompositions and solvers.
 
-Products and most norms run on every device. What needs LAPACK runs on the host, by NumPy's, on the arrays' own memory;
-CUDA arrays raise NotImplementedError, which says how to share them with a library that has the operation there.
+Products and most norms are the ndarray's own on every device. The others are NumPy's LAPACK on the host, on the arrays'
+own memory, and cuSOLVER and cuBLAS on CUDA devices: those of PyTorch, of wheels (nvidia-cusolver) or of a toolkit.
 Matrices are the last two axes, those before them are stacked. 16-bit floats are computed in float32, integers in
 float64.
 """

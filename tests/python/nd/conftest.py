@@ -16,16 +16,32 @@ def device(request):
     return request.param
 
 
+@pytest.fixture(scope="session", autouse=True)
+def libraries_of_the_fake_driver():
+    """Where the driver is tests/cuda/fake_libcuda.c, so are NVIDIA's libraries."""
+    if not nd.cuda.is_available() or not nd.cuda.Device(0).name.startswith("Fake"):
+        yield
+        return
+    import fake_nvidia
+    from dlbridge.nd import _nvidia
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_nvidia, "library", fake_nvidia.LIBRARIES.__getitem__)
+        yield
+
+
 @pytest.fixture
-def arrays_on_the_host(monkeypatch):
-    """New arrays are the host's unless a test says otherwise: for what arrays of a device are refused by."""
+def arrays_there(device, monkeypatch):
+    """New arrays are made on the test's device unless it says otherwise."""
 
     def beside(function):
         @functools.wraps(function)
         def make(*arguments, device=None, **keywords):
-            return function(*arguments, device="cpu" if device is None else device, **keywords)
+            return function(*arguments, device=there if device is None else device, **keywords)
 
         return make
+
+    there = device
 
     for name in ("array", "asarray", "eye", "full", "ones", "zeros"):
         monkeypatch.setattr(nd, name, beside(getattr(nd, name)))

@@ -16,10 +16,7 @@ EXPRESSIONS = EXPRESSIONS + composed_cases.EXPRESSIONS
 
 
 @pytest.mark.parametrize("expression", CALLS + EXPRESSIONS)
-def test_function_as_numpy(expression, device, request):
-    if expression in composed_cases.ON_THE_HOST:
-        request.getfixturevalue("arrays_on_the_host")
-        device = "cpu"
+def test_function_as_numpy(expression, device):
     both(expression, device)
 
 

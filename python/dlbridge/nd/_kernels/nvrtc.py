@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbridge.nd import _native
 from dlbridge.nd._kernels import cache
 from dlbridge.nd._kernels.codegen import device_header
+from dlbridge.nd._nvidia import library_folders, site_folders, toolkits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 # Folders of site-packages that hold libraries of the CUDA wheels, newest layout first, and their headers.
 _WHEEL_LIBRARIES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "torch/lib")
 _WHEEL_HEADERS = ("nvidia/cu13/include", "nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include")
-_TOOLKIT_LIBRARIES = ("lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "lib")
 _SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 
 # Headers that a source may include without any toolkit.
@@ -48,25 +46,13 @@ class Compiled(NamedTuple):
     lowered_names: dict[str, str]
 
 
-def _site_folders() -> list[Path]:
-    """Where wheels may be: every entry of sys.path that is a folder, once."""
-    return list(dict.fromkeys(path for path in map(Path, sys.path) if path.is_absolute() and path.is_dir()))
-
-
-def _toolkits() -> list[Path]:
-    named = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
-    return [Path(root) for root in [*named, "/usr/local/cuda"] if root and Path(root).is_dir()]
-
-
 def candidates() -> Iterator[str]:
     """Where NVRTC may be, best first: what the user says, wheels, a toolkit, the system's library path."""
     chosen = os.environ.get("DLBRIDGE_NVRTC")
     if chosen:
         yield chosen
         return
-    folders = [site / part for site in _site_folders() for part in _WHEEL_LIBRARIES]
-    folders += [root / part for root in _toolkits() for part in _TOOLKIT_LIBRARIES]
-    for folder in folders:
+    for folder in library_folders(_WHEEL_LIBRARIES):
         found = [p for p in sorted(folder.glob("libnvrtc*.so*"), reverse=True) if "builtins" not in p.name]
         yield from (str(p) for p in found if ".alt." not in p.name)
     yield from _SONAMES
@@ -82,8 +68,8 @@ def compiler() -> Compiler:
 @functools.cache
 def _header_options() -> tuple[str, ...]:
     """Options that make CUDA's own headers (cuda_fp16.h, cooperative_groups.h, …) includable, where they are."""
-    folders = [site / part for site in _site_folders() for part in _WHEEL_HEADERS]
-    folders += [root / "include" for root in _toolkits()]
+    folders = [site / part for site in site_folders() for part in _WHEEL_HEADERS]
+    folders += [root / "include" for root in toolkits()]
     found = [folder for folder in folders if (folder / "cuda_fp16.h").is_file()][:1]
     out = [f"--include-path={folder}" for folder in found]
     out += [f"--include-path={folder / 'cccl'}" for folder in found if (folder / "cccl").is_dir()]

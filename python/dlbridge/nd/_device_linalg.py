@@ -1,0 +1,298 @@
+"""What _lapack.py has on the host, for matrices on a device: of float32, float64 and the complex dtypes of these."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_int
+from math import prod
+
+from dlbridge.nd import _native
+from dlbridge.nd._arguments import common_shape
+from dlbridge.nd._cusolver import (
+    BATCHED_UP_TO,
+    FILL,
+    GENERIC,
+    LETTERS,
+    TYPES,
+    Failed,
+    checked,
+    columns_of,
+    factored,
+    make_q,
+    new,
+    parts,
+    pointers_of,
+    potrf_batched,
+    q_size,
+    rows_of,
+    solved,
+    solver_of,
+)
+from dlbridge.nd._dtypes import kind_of, real_dtype
+from dlbridge.nd._grids import tril, triu
+from dlbridge.nd._indexing import take_along_axis
+from dlbridge.nd._manipulation import matrix_transpose, roll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ndarray = _native.ndarray
+
+
+def cholesky(x: ndarray) -> ndarray:
+    columns, dtype = columns_of(x), x.dtype.name
+    batch, n, _ = columns.shape
+    info = new(x, (batch,), "int32")
+    with solver_of(x) as solver:
+        if batch > 1 and n <= BATCHED_UP_TO:
+            pointers = pointers_of(columns)
+            potrf_batched[LETTERS[dtype]](solver.handle, FILL["L"], n, pointers.data_ptr, n, info.data_ptr, batch)
+        else:
+            kind = TYPES[dtype]
+            solver.run("Xpotrf", [(FILL["L"], n, kind, a, n, kind) for a in parts(columns)], info)
+    checked(info)
+    return tril(rows_of(columns, x.shape[:-2]))
+
+
+def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
+    """(inverses, info): those of singular matrices are not finite, and their info is not 0."""
+    columns = columns_of(x)
+    pivots, info, pointers = factored(columns)
+    right = new(x, columns.shape)
+    right.fill(0)
+    right.reshape((right.shape[0], -1))[:, :: right.shape[1] + 1] = 1
+    solved(columns, right, pivots, pointers)
+    return rows_of(right, x.shape[:-2]), info
+
+
+def inv(x: ndarray) -> ndarray:
+    found, info = inverse(x)
+    checked(info)
+    return found
+
+
+def solve(x: ndarray, b: ndarray) -> ndarray:
+    kept = tuple(common_shape([x.shape[:-2], b.shape[:-2]], "solve()"))
+    columns = columns_of(_native.broadcast_to(x, (*kept, *x.shape[-2:])))
+    right = columns_of(_native.broadcast_to(b, (*kept, *b.shape[-2:])))
+    pivots, info, pointers = factored(columns)
+    solved(columns, right, pivots, pointers)
+    checked(info)
+    return rows_of(right, kept)
+
+
+def _diagonal_and_sign(x: ndarray) -> tuple[ndarray, ndarray]:
+    """The diagonal of U, and 1 or -1 for the rows that were exchanged."""
+    columns = columns_of(x)
+    pivots, _, _ = factored(columns)
+    n = x.shape[-1]
+    in_place = _native.empty((n,), pivots.dtype, device=x.device)
+    _native.range_fill(in_place, 1, 1)
+    exchanged = (pivots != in_place).sum(axis=-1) % 2
+    diagonal = columns.diagonal(0, 1, 2)
+    sign = (1 - 2 * exchanged).astype(x.dtype)
+    return diagonal.reshape((*x.shape[:-2], n)), sign.reshape(x.shape[:-2])
+
+
+def det(x: ndarray) -> ndarray:
+    diagonal, sign = _diagonal_and_sign(x)
+    return diagonal.prod(axis=-1) * sign
+
+
+def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
+    diagonal, sign = _diagonal_and_sign(x)
+    size = _native.absolute(diagonal)
+    return _native.sign(diagonal).prod(axis=-1) * sign, _native.log(size).sum(axis=-1)
+
+
+def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:
+    """(values, vectors column by column) of Hermitian matrices."""
+    columns, dtype = columns_of(x), x.dtype.name
+    batch, n, _ = columns.shape
+    values = new(x, (batch, n), real_dtype(x.dtype))
+    kind, kind_of_values = TYPES[dtype], TYPES[values.dtype.name]
+    many = batch > 1 and n <= BATCHED_UP_TO and GENERIC["XsyevBatched"][1].exists()
+    info = new(x, (batch,), "int32")
+    calls = [
+        (int(vectors), FILL[UPLO], n, kind, a, n, kind_of_values, w, kind)
+        for a, w in zip(parts(columns), parts(values), strict=True)
+    ]
+    with solver_of(x) as solver:
+        if many:
+            solver.run("XsyevBatched", calls[:1], info, (batch,))
+        else:
+            solver.run("Xsyevd", calls, info)
+    checked(info)
+    return values.reshape((*x.shape[:-2], n)), columns
+
+
+def eigh(x: ndarray, UPLO: str = "L") -> tuple[ndarray, ndarray]:
+    values, columns = _hermitian(x, UPLO, True)
+    return values, rows_of(columns, x.shape[:-2])
+
+
+def eigvalsh(x: ndarray, UPLO: str = "L") -> ndarray:
+    return _hermitian(x, UPLO, False)[0]
+
+
+def _finite(x: ndarray) -> None:
+    if not _native.get_current_stream().is_capturing() and not bool(_native.isfinite(x).all()):
+        raise Failed
+
+
+def _general(x: ndarray, vectors: bool) -> tuple[ndarray, ndarray]:
+    if not GENERIC["Xgeev"][1].exists():
+        raise NotImplementedError(
+            "eigenvalues of matrices that are not Hermitian need cuSOLVER of CUDA 12.8 or later on a device. Install "
+            "it (pip install nvidia-cusolver), or move the array to the host: x.to_device('cpu')"
+        )
+    _finite(x)
+    columns = columns_of(x)
+    batch, n, _ = columns.shape
+    # Of real matrices, real and imaginary parts apart; vectors of a conjugate pair are the parts of its first one.
+    real = kind_of(x.dtype) == "f"
+    values = new(x, (batch, 2, n) if real else (batch, n))
+    found = new(x, (batch, n, n) if vectors else (batch, 1, 1))
+    kind, info = TYPES[x.dtype.name], new(x, (batch,), "int32")
+    calls = [
+        (0, int(vectors), n, kind, a, n, kind, w, kind, None, n, kind, v, n, kind)
+        for a, w, v in zip(parts(columns), parts(values), parts(found), strict=True)
+    ]
+    with solver_of(x) as solver:
+        solver.run("Xgeev", calls, info)
+    checked(info)
+    if real:
+        imaginary = values[:, 1]
+        found = _unpacked(found, imaginary) if vectors else found
+        values = _joined(values[:, 0], imaginary)
+    return values.reshape((*x.shape[:-2], n)), found
+
+
+def _joined(real: ndarray, imaginary: ndarray) -> ndarray:
+    found = new(real, real.shape, _native.result_type(real.dtype, 1j))
+    found.real[...] = real
+    found.imag[...] = imaginary
+    return found
+
+
+def _unpacked(columns: ndarray, imaginary: ndarray) -> ndarray:
+    """Eigenvectors (batch, N, M) of a real matrix, of which those of conjugate pairs share two columns."""
+    first, second = imaginary[..., None] > 0, imaginary[..., None] < 0
+    real = _native.where(second, roll(columns, 1, 1), columns)
+    other = _native.where(first, roll(columns, -1, 1), _native.where(second, -columns, 0))
+    return _joined(real, other.astype(columns.dtype, copy=False))
+
+
+def eig(x: ndarray) -> tuple[ndarray, ndarray]:
+    values, columns = _general(x, True)
+    return values, rows_of(columns, x.shape[:-2])
+
+
+def eigvals(x: ndarray) -> ndarray:
+    return _general(x, False)[0]
+
+
+def qr(x: ndarray, mode: str) -> Any:
+    (m, n), kept = x.shape[-2:], x.shape[:-2]
+    k = min(m, n)
+    columns, dtype = columns_of(x), x.dtype.name
+    batch, kind = columns.shape[0], TYPES[dtype]
+    tau, info = new(x, (batch, k)), new(x, (batch,), "int32")
+    calls = [(m, n, kind, a, m, kind, t, kind) for a, t in zip(parts(columns), parts(tau), strict=True)]
+    with solver_of(x) as solver:
+        solver.run("Xgeqrf", calls, info)
+        if mode == "raw":
+            return columns.reshape((*kept, n, m)), tau.reshape((*kept, k))
+        wide = m if mode == "complete" and m > n else k
+        r = triu(rows_of(columns[:, :, :wide], kept))
+        if mode == "r":
+            return r
+        q = new(x, (batch, wide, m))
+        q.fill(0)
+        q[:, : min(wide, n)] = columns[:, : min(wide, n)]
+        letter, size = LETTERS[dtype], c_int()
+        arguments = m, wide, k
+        q_size[letter](solver.handle, *arguments, q.data_ptr, m, tau.data_ptr, byref(size))
+        work = new(x, (max(size.value, 1),))
+        for a, t in zip(parts(q), parts(tau), strict=True):
+            make_q[letter](solver.handle, *arguments, a, m, t, work.data_ptr, size.value, info.data_ptr)
+    return rows_of(q, kept), r
+
+
+def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:
+        return _svd_of_hermitian(x, compute_uv)
+    _finite(x)
+    (m, n), kept = x.shape[-2:], x.shape[:-2]
+    wide = m < n  # the routine wants no more columns than rows: the adjoint has them, and is what C order holds
+    if wide:
+        m, n = n, m
+        columns = _native.conjugate(x).copy("C").reshape((prod(kept), n, m))
+    else:
+        columns = columns_of(x)
+    batch, kind = columns.shape[0], TYPES[x.dtype.name]
+    s = new(x, (batch, n), real_dtype(x.dtype))
+    u = new(x, (batch, m if full_matrices else n, m) if compute_uv else (batch, 1, 1))
+    v = new(x, (batch, n, n) if compute_uv else (batch, 1, 1))
+    jobs = (ord("A" if full_matrices else "S") if compute_uv else ord("N"),) * 2
+    info, kind_of_s = new(x, (batch,), "int32"), TYPES[s.dtype.name]
+    calls = [
+        (*jobs, m, n, kind, a, m, kind_of_s, s_, kind, u_, m, kind, v_, n, kind)
+        for a, s_, u_, v_ in zip(parts(columns), parts(s), parts(u), parts(v), strict=True)
+    ]
+    with solver_of(x) as solver:
+        solver.run("Xgesvd", calls, info)
+    checked(info)
+    values = s.reshape((*kept, n))
+    if not compute_uv:
+        return values
+    if wide:  # U and Vh of the adjoint, adjoint
+        left, right = _native.conjugate(v), _native.conjugate(u)
+        return left.reshape((*kept, *left.shape[1:])), values, right.reshape((*kept, *right.shape[1:]))
+    return rows_of(u, kept), values, rows_of(v, kept)
+
+
+def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
+    if not compute_uv:
+        return _native.sort(_native.absolute(eigvalsh(x)), -1, False, False)[..., ::-1].copy()
+    values, vectors = eigh(x)
+    size = _native.absolute(values)
+    order = size.argsort(axis=-1)[..., ::-1]
+    sign = take_along_axis(_native.where(values < 0, -1.0, 1.0).astype(x.dtype), order, -1)
+    u = take_along_axis(vectors, order[..., None, :], -1)
+    return u, take_along_axis(size, order, -1), _native.conjugate(matrix_transpose(u * sign[..., None, :]))
+
+
+def _inverted(s: ndarray, relative: Any) -> tuple[ndarray, ndarray]:
+    """(1 / s, or 0 where s is small beside the largest; where it is not)."""
+    counts = s > s.max(axis=-1, keepdims=True) * relative
+    return _native.where(counts, 1 / _native.where(counts, s, 1).astype(s.dtype), 0).astype(s.dtype), counts
+
+
+def pinv(x: ndarray, rcond: ndarray, hermitian: bool) -> ndarray:
+    u, s, vh = svd(x, False, True, hermitian)
+    inverse, _ = _inverted(s, rcond.astype(s.dtype)[..., None])
+    right = inverse.astype(x.dtype)[..., :, None] * _native.conjugate(matrix_transpose(u))
+    return _native.matmul(_native.conjugate(matrix_transpose(vh)), right)
+
+
+def lstsq(x: ndarray, b: ndarray, rcond: float) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+    m, n = x.shape
+    right = b[:, None] if b.ndim == 1 else b
+    u, s, vh = svd(x, False)
+    inverse, counts = _inverted(s, rcond)
+    inner = _native.matmul(_native.conjugate(matrix_transpose(u)), right)
+    found = _native.matmul(_native.conjugate(matrix_transpose(vh)), inverse.astype(x.dtype)[:, None] * inner)
+    rank = counts.sum(axis=-1).astype("int32")
+    if m > n and rank.item() == n:
+        rest = _native.absolute(right - _native.matmul(x, found))
+        residuals = (rest * rest).sum(axis=0)
+    else:
+        residuals = new(s, (0,))
+    return found[:, 0].copy() if b.ndim == 1 else found, residuals, rank, s
+
+
+FUNCTIONS = {
+    function.__name__: function
+    for function in (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, pinv, qr, slogdet, solve, svd)
+}

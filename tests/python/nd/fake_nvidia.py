@@ -1,0 +1,303 @@
+"""cuFFT and cuSOLVER of the fake driver, by NumPy: for tests of the ndarray where there is no GPU. See conftest.py.
+
+Pointers are memory of the host, as the fake driver's always are. What a call may leave broken is broken here.
+"""
+
+import ctypes
+import functools
+import itertools
+
+import numpy as np
+
+DTYPES = {0: np.float32, 1: np.float64, 4: np.complex64, 5: np.complex128}
+
+
+def memory(address, shape, dtype):
+    """The array that lies at an address."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
+
+
+def finish(stream):
+    """What the stream was given before has to be done: what a kernel reads is there."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
+    assert driver.cuStreamSynchronize(stream) == 0
+
+
+class Cufft:
+    def __init__(self):
+        self.plans, self.numbers = {}, itertools.count(1)
+        for name in ("Create", "SetAutoAllocation", "XtMakePlanMany", "SetStream", "SetWorkArea", "XtExec", "Destroy"):
+            setattr(self, f"cufft{name}", functools.partial(getattr(self, name)))
+
+    def Create(self, out):
+        out._obj.value = next(self.numbers)
+        self.plans[out._obj.value] = {}
+        return 0
+
+    def SetAutoAllocation(self, plan, automatic):
+        assert automatic == 0 and not self.plans[plan]
+        return 0
+
+    def XtMakePlanMany(self, plan, rank, n, *rest):
+        given_embed, istride, _, given, wanted_embed, ostride, _, wanted, batch, work, execution = rest
+        assert given_embed is None and wanted_embed is None and rank <= 3 and batch > 0 and (istride, ostride) == (1, 1)
+        assert DTYPES[execution] is np.result_type(DTYPES[given], DTYPES[wanted]).type and execution >= 4
+        self.plans[plan] = {"n": list(n), "given": DTYPES[given], "wanted": DTYPES[wanted], "batch": batch}
+        work._obj.value = 64
+        return 0
+
+    def SetStream(self, plan, stream):
+        self.plans[plan]["stream"] = stream
+        return 0
+
+    def SetWorkArea(self, plan, work):
+        memory(work, (64,), np.uint8)[...] = 7
+        return 0
+
+    def XtExec(self, plan, given, wanted, direction):
+        plan = self.plans[plan]
+        finish(plan["stream"])
+        n, axes = plan["n"], list(range(1, len(plan["n"]) + 1))
+        half = [*n[:-1], n[-1] // 2 + 1]
+        to_real, from_real = plan["wanted"] in (np.float32, np.float64), plan["given"] in (np.float32, np.float64)
+        x = memory(given, (plan["batch"], *(half if to_real else n)), plan["given"])
+        out = memory(wanted, (plan["batch"], *(half if from_real else n)), plan["wanted"])
+        if to_real:
+            assert direction == 1
+            out[...] = np.fft.irfftn(x, n, axes, "forward")
+            x[...] = np.nan
+        elif from_real:
+            assert direction == -1
+            out[...] = np.fft.rfftn(x, n, axes)
+        else:
+            out[...] = np.fft.fftn(x, n, axes) if direction == -1 else np.fft.ifftn(x, n, axes, "forward")
+        return 0
+
+    def Destroy(self, plan):
+        del self.plans[plan]
+        return 0
+
+
+# --- cuSOLVER and cuBLAS ---------------------------------------------------------------------------------------------
+
+WORK = 48
+
+
+def written(address, value):
+    """A number of 32 bits at an address of the device."""
+    memory(address, (), np.int32)[...] = value
+
+
+def lu(a):
+    """LU in place of a matrix, with the rows that were exchanged, counted from 1, and LAPACK's info."""
+    n, pivots, info = len(a), [], 0
+    for k in range(n):
+        p = k + int(np.argmax(np.abs(a[k:, k])))
+        pivots.append(p + 1)
+        a[[k, p]] = a[[p, k]]
+        if a[k, k] == 0:
+            info = info or k + 1
+            continue
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return pivots, info
+
+
+def solve_lu(a, pivots, b):
+    with np.errstate(all="ignore"):
+        for k, p in enumerate(pivots):
+            b[[k, p - 1]] = b[[p - 1, k]]
+        for k in range(len(a)):
+            b[k + 1 :] -= np.outer(a[k + 1 :, k], b[k])
+        for k in reversed(range(len(a))):
+            b[k] /= a[k, k]
+            b[:k] -= np.outer(a[:k, k], b[k])
+
+
+def columns_of(address, m, n, dtype):
+    """A matrix (m, n) that lies column by column."""
+    return memory(address, (n, m), dtype).T
+
+
+class Solver:
+    """Both libraries: a handle is any number; the stream is that of the last call that set one."""
+
+    def __init__(self):
+        self.stream = None
+        for letter, dtype in zip("SDCZ", DTYPES.values(), strict=True):
+            self._typed(letter, dtype)
+
+    def _typed(self, letter, dtype):
+        def potrf(handle, uplo, n, pointers, lda, infos, batch):
+            finish(self.stream)
+            assert n == lda
+            for i, address in enumerate(memory(pointers, (batch,), np.int64)):
+                self._potrf(uplo, n, dtype, int(address), infos + 4 * i)
+            return 0
+
+        def getrf(handle, n, pointers, lda, pivots, infos, batch):
+            finish(self.stream)
+            for i, address in enumerate(memory(pointers, (batch,), np.int64)):
+                found, info = lu(columns_of(int(address), n, lda, dtype))
+                memory(pivots + 4 * n * i, (n,), np.int32)[...] = found
+                written(infos + 4 * i, info)
+            return 0
+
+        def getrs(handle, transposed, n, k, pointers, lda, pivots, sides, ldb, info, batch):
+            finish(self.stream)
+            assert transposed == 0 and n == lda == ldb
+            info._obj.value = 0
+            for i, (a, b) in enumerate(zip(*(memory(p, (batch,), np.int64) for p in (pointers, sides)), strict=True)):
+                pivot = memory(pivots + 4 * n * i, (n,), np.int32)
+                solve_lu(columns_of(int(a), n, n, dtype), pivot, columns_of(int(b), n, k, dtype))
+            return 0
+
+        def q_size(handle, m, n, k, a, lda, tau, size):
+            assert m >= n >= k and lda == m
+            size._obj.value = WORK
+            return 0
+
+        def q(handle, m, n, k, a, lda, tau, work, size, info):
+            finish(self.stream)
+            assert size == WORK
+            h, t = columns_of(a, m, n, dtype), memory(tau, (k,), dtype)
+            found = np.eye(m, n, dtype=dtype)
+            for i in reversed(range(k)):
+                v = np.concatenate([np.zeros(i), [1], h[i + 1 :, i]]).astype(dtype)
+                found -= t[i] * np.outer(v, v.conj() @ found)
+            h[...] = found
+            written(info, 0)
+            return 0
+
+        name = "orgqr" if letter in "SD" else "ungqr"
+        setattr(self, f"cusolverDn{letter}potrfBatched", potrf)
+        setattr(self, f"cublas{letter}getrfBatched", getrf)
+        setattr(self, f"cublas{letter}getrsBatched", getrs)
+        setattr(self, f"cusolverDn{letter}{name}_bufferSize", q_size)
+        setattr(self, f"cusolverDn{letter}{name}", q)
+
+    @staticmethod
+    def _create(out):
+        out._obj.value = 1
+        return 0
+
+    cusolverDnCreate = cusolverDnCreateParams = cublasCreate_v2 = property(lambda self: lambda out: self._create(out))
+
+    @property
+    def cusolverDnSetStream(self):
+        def set_stream(handle, stream):
+            self.stream = stream
+            return 0
+
+        return set_stream
+
+    cublasSetStream_v2 = cusolverDnSetStream
+
+    def __getattr__(self, name):
+        """The generic functions: a method each, that gets the arguments before the workspace."""
+        base, _, size = name.partition("_")
+        work = getattr(type(self), base.removeprefix("cusolverDn").lower() + "_", None)
+        if work is None:
+            raise AttributeError(name)
+
+        def sizes(handle, parameters, *arguments):
+            batch = base.endswith("Batched")
+            on_device, on_host = arguments[-2 - batch : len(arguments) - batch]
+            on_device._obj.value, on_host._obj.value = WORK, WORK
+            return 0
+
+        def run(handle, parameters, *arguments):
+            batch = arguments[-1:] if base.endswith("Batched") else ()
+            *arguments, scratch, on_device, _, on_host, info = arguments[: len(arguments) - len(batch)]
+            finish(self.stream)
+            assert on_device == on_host == WORK
+            memory(scratch, (WORK,), np.uint8)[...] = 9
+            work(self, *arguments, info, *batch)
+            return 0
+
+        return sizes if size else run
+
+    def _potrf(self, uplo, n, dtype, a, info):
+        matrix = columns_of(a, n, n, dtype)
+        assert uplo == 0
+        try:
+            matrix[...] = np.tril(np.linalg.cholesky(np.tril(matrix))) + np.triu(matrix, 1)
+            written(info, 0)
+        except np.linalg.LinAlgError:
+            written(info, 1)
+
+    def xpotrf_(self, uplo, n, kind, a, lda, computed, info):
+        assert n == lda and kind == computed
+        self._potrf(uplo, n, DTYPES[kind], a, info)
+
+    def xgetrf_(self, m, n, kind, a, lda, pivots, computed, info):
+        assert m == n == lda and kind == computed
+        memory(pivots, (n,), np.int64)[...], found = lu(columns_of(a, n, n, DTYPES[kind]))
+        written(info, found)
+
+    @property
+    def cusolverDnXgetrs(self):
+        def run(handle, parameters, transposed, n, k, kind, a, lda, pivots, kind_b, b, ldb, info):
+            finish(self.stream)
+            assert transposed == 0 and n == lda == ldb and kind == kind_b
+            pivots = memory(pivots, (n,), np.int64)
+            solve_lu(columns_of(a, n, n, DTYPES[kind]), pivots, columns_of(b, n, k, DTYPES[kind]))
+            written(info, 0)
+            return 0
+
+        return run
+
+    def xgeqrf_(self, m, n, kind, a, lda, kind_of_tau, tau, computed, info):
+        assert lda == m and kind == kind_of_tau == computed
+        matrix = columns_of(a, m, n, DTYPES[kind])
+        h, t = np.linalg.qr(matrix, "raw")
+        matrix[...] = h.T
+        memory(tau, (min(m, n),), DTYPES[kind])[...] = t
+        written(info, 0)
+
+    def xsyevd_(self, vectors, uplo, n, kind, a, lda, kind_of_values, w, computed, info):
+        assert n == lda and kind == computed
+        matrix, values = columns_of(a, n, n, DTYPES[kind]), memory(w, (n,), DTYPES[kind_of_values])
+        values[...], found = np.linalg.eigh(matrix, "LU"[uplo])
+        matrix[...] = found if vectors else np.nan
+        written(info, 0)
+
+    def xsyevbatched_(self, vectors, uplo, n, kind, a, lda, kind_of_values, w, computed, info, batch):
+        for i in range(batch):
+            at = a + i * n * n * np.dtype(DTYPES[kind]).itemsize, w + i * n * np.dtype(DTYPES[kind_of_values]).itemsize
+            self.xsyevd_(vectors, uplo, n, kind, at[0], lda, kind_of_values, at[1], computed, info + 4 * i)
+
+    def xgesvd_(self, jobu, jobvt, m, n, kind, a, lda, kind_of_s, s, kind_u, u, ldu, kind_v, vt, ldvt, computed, info):
+        assert m >= n and lda == m and ldu == m and ldvt == n and jobu == jobvt
+        dtype, job = DTYPES[kind], chr(jobu)
+        matrix = columns_of(a, m, n, dtype)
+        left, values, right = np.linalg.svd(matrix, job == "A")
+        memory(s, (n,), DTYPES[kind_of_s])[...] = values
+        if job != "N":
+            columns_of(u, m, left.shape[1], dtype)[...] = left
+            columns_of(vt, n, n, dtype)[...] = right
+        matrix[...] = np.nan
+        written(info, 0)
+
+    def xgeev_(self, left, right, n, kind, a, lda, kw, w, kl, vl, ldvl, kr, vr, ldvr, computed, info):
+        assert left == 0 and vl is None and n == lda == ldvr and kind == kw == kr == computed
+        dtype = DTYPES[kind]
+        matrix = columns_of(a, n, n, dtype)
+        values, vectors = np.linalg.eig(matrix)
+        if kind < 4:  # LAPACK's form for real matrices
+            memory(w, (2, n), dtype)[...] = values.real, values.imag
+            pairs = np.asarray(values.imag) < 0
+            vectors = np.where(pairs, -vectors.imag, vectors.real)
+        else:
+            memory(w, (n,), dtype)[...] = values
+        if right:
+            columns_of(vr, n, n, dtype)[...] = vectors
+        matrix[...] = np.nan
+        written(info, 0)
+
+
+LIBRARIES = {"cufft": Cufft()}
+LIBRARIES["cusolver"] = LIBRARIES["cublas"] = Solver()
