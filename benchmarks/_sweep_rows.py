@@ -18,17 +18,18 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
-from oracle import composed, elementwise, ordering, product, reduction, shaping
+from oracle import composed, decomposed, elementwise, ordering, product, reduction, shaping
 from oracle.arrays import INTS, Input
 from oracle.cases import Case, names_of
 from oracle.tables import SHAPES, Letter, Row, Table, case_of
 
-MODULES = (elementwise, reduction, ordering, product, shaping, composed)
+MODULES = (elementwise, reduction, ordering, product, shaping, composed, decomposed)
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "complex64")
 LAYOUTS = ("contiguous", "strided", "transposed", "broadcast", "gapped")
 SIZES = (16, 1000, 10**6, 64 * 10**6)
 LAYOUTS_FROM = 1000  # elements: below, what is timed is the call
 LARGEST_SIDE = 2048  # of the square matrices that are multiplied
+LARGEST_DECOMPOSED = 10**6  # elements: a decomposition of more takes minutes
 REDUCED = (  # shape and axis of a reduction or a scan
     ("line", "None"),
     ("line", "0"),
@@ -180,8 +181,11 @@ def of_table(table: Table, sizes: tuple[int, ...]) -> Iterator[Spot]:
         row = Row(entry) if isinstance(entry, str) else entry
         used: dict[str, Letter] = {n: x for n, x in table.letters.items() if re.search(rf"\b{n}\b", row.code)}
         several = any(letter.layouts for letter in used.values())
+        least = max((math.prod(SHAPES[letter.shape](1)) for letter in used.values()), default=1)
         for dtype, size in itertools.product(row.dtypes or table.dtypes, sizes):
-            if dtype not in DTYPES:
+            if dtype not in DTYPES or (table.family == "linear algebra" and size > LARGEST_DECOMPOSED):
+                continue
+            if least > 4 * size:  # matrices of a fixed extent
                 continue
             n = fitted(size, (letter.shape for letter in used.values()))
             if table.family == "products":  # here, too
@@ -191,7 +195,7 @@ def of_table(table: Table, sizes: tuple[int, ...]) -> Iterator[Spot]:
             for layout in _layouts(size) if several else LAYOUTS[:1]:
                 if layout in table.layouts:
                     case = case_of(table, row, used, dtype, n, layout, position, 0)
-                    if "matrix_norm" in row.code:
+                    if "matrix_norm" in row.code and table.family == "products":
                         case = case._replace(device_ulps=8, numpy_ulps=8)
                     yield _of(case, size, layout)
 

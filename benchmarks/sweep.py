@@ -34,6 +34,7 @@ from _sweep_rows import SIZES, Spot, walk  # noqa: E402
 from _timing import Timing, calls_for, interleave, no_collections, time_round  # noqa: E402
 from oracle.arrays import make, values_of  # noqa: E402
 from oracle.cases import Case, Raised, known_difference, outcome, run  # noqa: E402
+from oracle.cases import size_of as size_of_operands  # noqa: E402
 from oracle.compare import Leaf, difference  # noqa: E402
 from oracle.families import KNOWN  # noqa: E402
 
@@ -75,17 +76,17 @@ def thinned(x: Leaf) -> Leaf:
     return Leaf(np.append(flat[:: flat.size // 65_537], flat[-4096:]), x.dtype)
 
 
-def apart(got: Any, want: Any, ulps: float, form_only: bool) -> str | None:
+def apart(got: Any, want: Any, ulps: float, form_only: bool, size: Any = None) -> str | None:
     """How our result differs from that of a peer with dtypes of its own; None where it does not."""
     if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
-        found = (apart(one, other, ulps, form_only) for one, other in zip(got, want, strict=True))
+        found = (apart(one, other, ulps, form_only, size) for one, other in zip(got, want, strict=True))
         return next((message for message in found if message), None)
     if not (isinstance(got, Leaf) and isinstance(want, Leaf)):
         return difference(type(got) if form_only else got, type(want) if form_only else want, ulps, True)
     shapes = got.values.shape, want.values.shape
     if shapes[0] != shapes[1]:
         return f"shape {shapes[0]} instead of {shapes[1]}"
-    return None if form_only else difference(*narrower(thinned(got), thinned(want)), ulps, True)
+    return None if form_only else difference(*narrower(thinned(got), thinned(want)), ulps, True, size)
 
 
 # --- fast -------------------------------------------------------------------------------------------------------------
@@ -169,7 +170,8 @@ class Sweep:
             return None
         bound = max(case.device_ulps, case.numpy_ulps, 64) * more
         ours, theirs = (self.result(case, n, calls[n]) for n in (OURS, name))
-        return apart(ours, theirs, bound, FORM_ONLY.search(case.code) is not None)
+        size = size_of_operands(case)
+        return apart(ours, theirs, bound, FORM_ONLY.search(case.code) is not None, None if np.ndim(size) else size)
 
     def timings(self, calls: dict[str, Call], factor: float = 1) -> dict[str, Timing]:
         if self.torch is not None:

@@ -95,6 +95,14 @@ def _floats(dtype: str, fill: str, count: int, rng: np.random.Generator) -> np.n
     return np.sort(values) if fill == "ascending" else values
 
 
+def _matrices(spec: Input, shape: tuple[int, ...]) -> np.ndarray:
+    """Square matrices of floats near the unit matrix, whose eigenvalues are; or Hermitian ones, positive definite."""
+    side = shape[-1]
+    near = values_of(spec._replace(fill="unit"), shape) / (2 * side) + np.eye(side)
+    found = near if spec.fill == "regular" else near + near.conj().swapaxes(-1, -2)
+    return found.astype(spec.dtype)
+
+
 @lru_cache(maxsize=16)
 def values_of(spec: Input, shape: tuple[int, ...]) -> np.ndarray:
     """A C-contiguous array with the values of a description, not to be written; bfloat16 as float32 that holds it."""
@@ -104,6 +112,8 @@ def values_of(spec: Input, shape: tuple[int, ...]) -> np.ndarray:
         if spec.fill == "ascending":
             return np.repeat(few, -(-count // REPEATED_FROM))[:count].reshape(shape)
         return np.resize(few, shape)
+    if spec.fill in ("regular", "hermitian"):
+        return _matrices(spec, shape)
     rng = np.random.default_rng(zlib.crc32(repr((spec.dtype, spec.fill, shape, spec.seed)).encode()))
     if spec.fill == "index":
         values = rng.integers(-spec.limit, spec.limit, count) if spec.limit else np.zeros(count, np.int64)

@@ -101,9 +101,10 @@ def _infinite(values: np.ndarray) -> np.ndarray:
 
 def _near_operands(got: np.ndarray, want: np.ndarray, ulps: float, scale: int, size: Any) -> np.ndarray:
     """Whether the error is within units of the last place that a number of the operands' size has."""
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
-        allowed = ulps * scale * np.spacing(np.abs(np.asarray(size)).astype(want.dtype)).astype(np.float64)
-        return np.abs(got.astype(np.float64) - want.astype(np.float64)) <= allowed
+        allowed = ulps * scale * np.spacing(np.abs(np.asarray(size)).astype(want.real.dtype)).astype(np.float64)
+        return np.abs(got.astype(wide) - want.astype(wide)) <= allowed
 
 
 def mismatches(
@@ -119,7 +120,8 @@ def mismatches(
         return (got != want) & ~(np.isnan(got) & np.isnan(want))
     if want.dtype.kind == "c":
         if ulps:
-            return ~_near_complex(got, want, ulps, loose)
+            near = _near_complex(got, want, ulps, loose)
+            return ~near if size is None else ~(near | _near_operands(got, want, ulps, scale, size))
         return mismatches(got.real, want.real, 0) | mismatches(got.imag, want.imag, 0)
     got, want = np.ascontiguousarray(got), np.ascontiguousarray(want)
     nans = np.isnan(got) & np.isnan(want)
@@ -142,7 +144,7 @@ def difference(got: Any, want: Any, ulps: float = 0, loose: bool = False, size: 
         if not isinstance(got, tuple) or len(got) != len(want):
             return f"{got!r:.200} instead of {len(want)} results"
         for position, (one, other) in enumerate(zip(got, want, strict=True)):
-            if (found := difference(one, other, ulps, loose)) is not None:
+            if (found := difference(one, other, ulps, loose, size)) is not None:
                 return f"result {position}: {found}"
         return None
     if not isinstance(want, Leaf) or not isinstance(got, Leaf):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oracle import composed, elementwise, ordering, product, reduction, shaping
+from oracle import composed, decomposed, elementwise, ordering, product, reduction, shaping
 from oracle.arrays import COMPLEX
 from oracle.cases import Case, Known
 
@@ -23,6 +23,8 @@ FAMILIES = (
     "manipulation",
     "creation",
     "composed",
+    "linear algebra",
+    "transforms",
     "random",
 )
 
@@ -47,7 +49,7 @@ KNOWN = (
 
 
 def all_cases() -> Iterator[Case]:
-    for module in (elementwise, reduction, ordering, product, shaping, composed):
+    for module in (elementwise, reduction, ordering, product, shaping, composed, decomposed):
         yield from module.cases()
 
 

@@ -32,6 +32,8 @@ SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
     "wide": lambda n: (13, -(-n // 13)),
     "square": lambda n: (math.isqrt(n), math.isqrt(n)),
     "cube": lambda n: (2, -(-n // 6), 3),
+    "sevens": lambda n: (-(-n // 49), 7, 7),
+    "forties": lambda n: (-(-n // 1600), 40, 40),
     "triples": lambda n: (-(-n // 3), 3),
     "half": lambda n: (n // 2,),
     "double": lambda n: (2 * n + 1,),
@@ -57,6 +59,7 @@ class Row(NamedTuple):
     numpy_ulps: float | None = None
     dtypes: tuple[str, ...] = ()
     most: int = 0  # elements, where time or memory grows faster than the size
+    size: str = ""  # as in Case, where "@" stands for the first input
 
 
 class Table(NamedTuple):
@@ -72,6 +75,7 @@ class Table(NamedTuple):
     layout_sizes: tuple[int, ...] = (37, 3001)
     ulps: float = 0
     layouts: tuple[str, ...] = LAYOUTS
+    size: str = ""  # that of rows without their own
 
 
 def expand(table: Table) -> Iterator[Case]:
@@ -114,7 +118,8 @@ def case_of(
     ulps = row.ulps or table.ulps
     tier = 0 if layout == "contiguous" and n == largest else 1 if layout != "contiguous" else 2
     numpy_ulps = ulps if row.numpy_ulps is None else row.numpy_ulps
-    return Case(table.family, row.code, inputs, n, row.numpy, ulps, numpy_ulps, tier)
+    size = (row.size or table.size).replace("@", inputs[0][0] if inputs else "")
+    return Case(table.family, row.code, inputs, n, row.numpy, ulps, numpy_ulps, tier, size)
 
 
 def rows(text: str, **options: object) -> tuple[Row, ...]:
