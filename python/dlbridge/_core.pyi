@@ -98,6 +98,9 @@ class Tensor:
     def data_ptr(self) -> int:
         """Address of the first element; 0 for an empty tensor."""
     @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements are dense in C order."""
+    @property
     def readonly(self) -> bool: ...
     @property
     def padded(self) -> bool:

@@ -105,6 +105,7 @@ PyObject* get_data_ptr(PyObject* self) {
   return PyLong_FromUnsignedLongLong(reinterpret_cast<std::uintptr_t>(tensor_of(self).dl.data));
 }
 PyObject* get_readonly(PyObject* self) { return PyBool_FromLong(tensor_of(self).readonly()); }
+PyObject* get_is_contiguous(PyObject* self) { return PyBool_FromLong(is_c_contiguous(tensor_of(self).dl)); }
 PyObject* get_padded(PyObject* self) { return PyBool_FromLong(tensor_of(self).padded()); }
 PyObject* get_protocol(PyObject* self) {
   return PyUnicode_FromString(kProtocolNames[static_cast<int>(as_tensor(self)->protocol)]);
@@ -126,6 +127,7 @@ std::vector<PyGetSetDef> attributes() {
       getter<get_itemsize>("itemsize", "int: bytes of one element."),
       getter<get_nbytes>("nbytes", "int: bytes that the elements take when stored densely."),
       getter<get_data_ptr>("data_ptr", "int: address of the first element; 0 when size is 0."),
+      getter<get_is_contiguous>("is_contiguous", "bool: True where the elements are dense in C order."),
       getter<get_readonly>("readonly", "bool: True where the producer forbids writing."),
       getter<get_padded>("padded", "bool: True where each sub-byte element has a byte of its own (DLPack 1.1)."),
       getter<get_protocol>("protocol",

@@ -11,6 +11,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 
 import dlbridge
+import provoke
 import pytest
 from dlbridge import asdlpack, empty_shared, nd, share
 from dlbridge._sharing import mappings
@@ -216,6 +217,13 @@ def test_what_holds_no_array_is_refused():
         share({"a": 1})
     with pytest.raises(TypeError):
         share(object())
+
+
+def test_packed_elements_whose_strides_no_byte_can_follow_are_refused():
+    packed = provoke.Managed(shape=(2, 3), strides=(1, 2), dtype=(17, 4, 1))
+    with pytest.raises(dlbridge.ExchangeError, match=r"^share\(\): dtype float4_e2m1fn is packed.* not contiguous"):
+        share(asdlpack(packed.capsule()))
+    assert packed.deletions == 1
 
 
 READ_ONLY = {"copied": lambda: b"abcd" * 10, "shared": lambda: dlbridge._core.reinterpret(

@@ -44,6 +44,16 @@ def test_attributes():
     assert (str(tensor.dtype), str(tensor.device), tensor.padded) == ("float32", "cpu", False)
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "contiguous"),
+    [((2, 3), (3, 1), True), ((2, 3), (1, 2), False), ((2, 1), (1, 7), True), ((0, 3), (1, 9), True), ((), (), True),
+     ((3,), (-1,), False), ((3,), (0,), False)],
+    ids=str,
+)  # fmt: skip
+def test_contiguous_is_dense_in_c_order(shape, strides, contiguous):
+    assert tensor_on(shape=shape, strides=strides, byte_offset=16).is_contiguous is contiguous
+
+
 @pytest.mark.parametrize("name", ["shape", "strides", "dtype", "device", "data_ptr", "owner", "readonly", "nothing"])
 def test_attributes_cannot_be_set(name):
     tensor = asdlpack(b"abc")

@@ -99,19 +99,20 @@ class _Image:
 
     def __init__(self, tensor: _core.Tensor) -> None:
         self.tensor = tensor
-        self.strides: tuple[int, ...] | None = None
         self.nbytes, self.low = tensor.nbytes, 0
-        self.is_dense = True
-        if not layouts.is_in_c_order(tensor):
-            form = tensor.itemsize, tensor.shape, tensor.strides
-            self.is_dense = layouts.is_dense(*form, in_c_order=False)
-            if self.is_dense:
-                self.strides = tensor.strides
+        self.strides = layouts.strides_of(tensor, "share()")
+        self.in_one_piece = True
+        if self.strides is not None:
+            form = tensor.itemsize, tensor.shape, self.strides
+            self.in_one_piece = layouts.fills(*form)
+            if self.in_one_piece:
                 self.low, high = reach(*form)
                 self.nbytes = high - self.low
+            else:
+                self.strides = None
 
     def write(self, fd: int, offset: int) -> None:
-        if self.is_dense:
+        if self.in_one_piece:
             octets = layouts.octets_at(self.tensor.data_ptr + self.low, self.nbytes, self.tensor)
             segments.write(fd, octets, offset, "share()")
             return

@@ -41,30 +41,32 @@ class _View:
         self.owner, self.__array_interface__ = owner, interface
 
 
-def is_dense(itemsize: int, shape: Sequence[int], strides: Sequence[int], in_c_order: bool) -> bool:
-    """Whether no byte between the lowest and the highest is another's, and, if asked for, whether it is in C order.
-
-    Axes along which nothing moves do not count, unless the order does.
-    """
-    axes = [(stride, extent) for extent, stride in zip(shape, strides, strict=True) if extent != 1]
-    if not in_c_order:
-        axes = sorted(((abs(stride), extent) for stride, extent in axes if stride), reverse=True)
+def fills(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether no byte between the lowest and the highest is another's, in any order of axes, backwards or repeated."""
+    moving = ((abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent != 1 and stride)
     expected = itemsize
-    for stride, extent in reversed(axes):
+    for stride, extent in sorted(moving):
         if stride != expected:
             return False
         expected *= extent
     return True
 
 
-def has_strides(tensor: _core.Tensor) -> bool:
-    """Whether the strides say where its elements are: two to a byte have none of their own."""
-    return tensor.itemsize in _STAND_IN and tensor.size * tensor.itemsize == tensor.nbytes
+def is_packed(tensor: _core.Tensor) -> bool:
+    """Whether elements share bytes, so that strides in bytes cannot say where each is."""
+    return tensor.size * tensor.itemsize != tensor.nbytes
 
 
-def is_in_c_order(tensor: _core.Tensor) -> bool:
-    """Whether dtype and shape alone say how a tensor lies in memory."""
-    return not has_strides(tensor) or is_dense(tensor.itemsize, tensor.shape, tensor.strides, in_c_order=True)
+def strides_of(tensor: _core.Tensor, operation: str) -> tuple[int, ...] | None:
+    """The strides in bytes; None where dtype and shape alone say how it lies. ExchangeError where nothing does."""
+    if tensor.is_contiguous:
+        return None
+    if is_packed(tensor):
+        raise _core.ExchangeError(
+            f"{operation}: dtype {tensor.dtype} is packed, several elements per byte, and the array is not contiguous. "
+            "Make it contiguous with the producer's own copy first"
+        )
+    return tensor.strides
 
 
 def view(mapping: Mapping, offset: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int) -> Any:

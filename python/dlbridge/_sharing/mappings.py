@@ -124,11 +124,8 @@ def segment_of(begin: int, end: int, writable: bool) -> tuple[Segment, int] | No
 
 def found(tensor: _core.HostTensor) -> tuple[Segment, int, tuple[int, ...] | None] | None:
     """The segment of a tensor with elements, its offset there, and its strides, None in C order; None if private."""
-    strides = None
-    low, high = 0, tensor.nbytes
-    if not layouts.is_in_c_order(tensor):
-        strides = tensor.strides
-        low, high = reach(tensor.itemsize, tensor.shape, strides)
+    strides = layouts.strides_of(tensor, "share()")
+    low, high = (0, tensor.nbytes) if strides is None else reach(tensor.itemsize, tensor.shape, strides)
     segment = segment_of(tensor.data_ptr + low, tensor.data_ptr + high, not tensor.readonly)
     return segment and (*segment, strides)
 

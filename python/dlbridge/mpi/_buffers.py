@@ -138,8 +138,8 @@ def _copy_back(staged: _core.Tensor, tensor: _core.Tensor) -> None:
 
 def _described(tensor: _core.Tensor) -> tuple[_core.Tensor, Any, Any]:
     """The memory, the datatype, and the datatype again where it is to be freed."""
-    if layouts.is_in_c_order(tensor) or tensor.size == 0:
-        if not layouts.has_strides(tensor):
+    if layouts.strides_of(tensor, "buf()") is None:
+        if layouts.is_packed(tensor):
             return _octets(tensor, 0, tensor.nbytes), _types.mpi().BYTE, None
         return _octets(tensor, 0, tensor.nbytes), _types.element(str(tensor.dtype), tensor.itemsize), None
     datatype, low, high = _types.strided(tensor)
