@@ -1,5 +1,6 @@
-# dlbridge::dlbridge, the header-only SDK, dlbridge::pybind11, and their installation: inside the package folder of a
-# wheel, or under a prefix by a plain `cmake --install`. The build folder is a package, too: -Ddlbridge_DIR=<build>.
+# dlbridge::dlbridge, the header-only SDK, dlbridge::pybind11, dlbridge::nanobind, and their installation: inside the
+# package folder of a wheel, or under a prefix by a plain `cmake --install`. The build folder is a package, too:
+# -Ddlbridge_DIR=<build>.
 include(CMakePackageConfigHelpers)
 
 add_library(dlbridge INTERFACE)
@@ -7,9 +8,12 @@ add_library(dlbridge::dlbridge ALIAS dlbridge)
 target_compile_features(dlbridge INTERFACE cxx_std_20)
 
 # For projects that have this one as a subfolder; packages get theirs from dlbridgeConfig.cmake.
-add_library(dlbridge_pybind11 INTERFACE)
-add_library(dlbridge::pybind11 ALIAS dlbridge_pybind11)
+foreach(library IN ITEMS pybind11 nanobind)
+  add_library(dlbridge_${library} INTERFACE)
+  add_library(dlbridge::${library} ALIAS dlbridge_${library})
+endforeach()
 target_link_libraries(dlbridge_pybind11 INTERFACE dlbridge pybind11::headers)
+target_link_libraries(dlbridge_nanobind INTERFACE dlbridge)  # nanobind_add_module() brings nanobind's headers
 
 if(SKBUILD)
   set(dlbridge_include_dir dlbridge/include)

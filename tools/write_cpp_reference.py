@@ -39,6 +39,8 @@ PUBLIC = {
     "python/argument.h": ("Arg", "stream_arg"),
     "pybind11/function.h": ("def",),
     "pybind11/connect.h": ("connect",),
+    "nanobind.h": ("connect",),
+    "nanobind/function.h": ("def",),
     "python/visit.h": ("visit",),
     "python/result.h": ("like", "as", "Result", "keep"),
     "python/framework.h": ("As", "as", "other_module"),

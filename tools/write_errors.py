@@ -26,7 +26,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Arrow": ("protocols/arrow/", "bridge/include/dlbridge/arrow_", "python/src/columns.cpp"),
     "Arrays of a framework": ("frameworks/", "python/dlbridge/_wrappers.py"),
     "C++ converters": ("bridge/include/dlbridge/converter", "bridge/include/dlbridge/tensor_view.h"),
-    "Arguments of C++ extensions": ("bridge/include/dlbridge/pybind11", "bridge/include/dlbridge/argument_"),
+    "Arguments of C++ extensions": tuple(
+        f"bridge/include/dlbridge/{part}" for part in ("argument_", "nanobind", "pybind11", "python/")
+    ),
     "convert and its relatives": (
         *(f"python/src/{name}.cpp" for name in ("adapt", "convert", "recast", "target", "tree")),
         *(

@@ -1,4 +1,5 @@
-"""Builds extension modules of nanobind against the dlbridge that is tested; nanobind itself once a session."""
+"""Builds extension modules of nanobind against the dlbridge that is tested: with nanobind's own sources linked, which
+are compiled once a session, or split, as nanobind calls it, with those of the package nanobind-backend."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from caster_support import cxx_compiler, include_folders
+from caster_support import _sanitizer_flags, cxx_compiler, include_folders
 
 SOURCE = Path(__file__).parent.parent / "nanobind" / "nanobind_module.cpp"
+# Classes are known to all modules of a domain, however those are built; these are others of the same names.
+SPLIT = ("-DPy_LIMITED_API=0x030A0000", "-DNB_BACKEND_MODULE=nanobind_backend", "-DNB_DOMAIN=split")
 
 
 def _run(command):
@@ -47,18 +50,23 @@ def _library():
 
 
 @functools.cache
-def build(source=SOURCE, *flags):
+def build(source=SOURCE, split=False):
     """The path of the module that `source` is named after."""
-    command = compiler_command()
-    path = _library().parent / (Path(source).stem + sysconfig.get_config_var("EXT_SUFFIX"))
-    _run([*command, "-O0", *flags, "-shared", source, _library(), "-o", path])
+    command = [*compiler_command(), "-O0", *_sanitizer_flags(), "-shared", source]
+    if split:
+        pytest.importorskip("nanobind_backend", reason="nanobind-backend is what a split module runs on")
+        folder, suffix, others = Path(tempfile.mkdtemp(prefix="dlbridge-nanobind-split-")), ".abi3.so", SPLIT
+    else:
+        folder, suffix, others = _library().parent, sysconfig.get_config_var("EXT_SUFFIX"), (_library(),)
+    path = folder / (Path(source).stem + suffix)
+    _run([*command, *others, "-o", path])
     return path
 
 
 @functools.cache
-def load(source=SOURCE):
+def load(source=SOURCE, split=False):
     """The module, imported."""
-    path = build(source)
+    path = build(source, split)
     spec = importlib.util.spec_from_file_location(Path(source).stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -1,5 +1,5 @@
-"""What an outsider has of the installed wheel: the CMake package, pkg-config, and examples/cpp_extension, built with
-one command."""
+"""What an outsider has of the installed wheel: the CMake package, pkg-config, and examples/cpp_extension and
+examples/nanobind_extension, each built with one command."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import dlbridge
 import pytest
 from child_process import run_python
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp_extension"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -30,35 +30,62 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.mark.no_sanitizer  # compiles for ten seconds what test_caster.py has under the sanitizers
-def test_the_example_builds_with_one_command_and_takes_every_array(installed, tmp_path):
-    for module in ("pip", "scikit_build_core", "pybind11", "numpy"):
-        pytest.importorskip(module, reason=f"{module} is needed to build and run the example")
-    source = tmp_path / "cpp_extension"
-    shutil.copytree(EXAMPLE, source)  # a build must not write into the checkout
-    run(sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index",
-        "--disable-pip-version-check", "--target", tmp_path / "site", source)  # fmt: skip
-    code = """
-import sys; sys.path.insert(0, sys.argv[1])
-import numpy as np, pixelkit
-from dlbridge import asdlpack
+PIXELKIT = """
 picture = np.arange(60, dtype="float32").reshape(4, 5, 3)
-blurred = np.asarray(pixelkit.blur(picture))
+blurred = np.asarray(module.blur(picture))
 assert blurred[0, 0].tolist() == picture[:2, :2].mean((0, 1)).tolist(), blurred[0, 0]
-assert (np.asarray(pixelkit.blur(picture[::-1, ::-1]))[::-1, ::-1] == blurred).all()
-assert (pixelkit.blur_numpy(asdlpack(picture)) == blurred).all()
-pixelkit.blur_into(picture, out := np.empty_like(picture), radius=0)
+assert (np.asarray(module.blur(picture[::-1, ::-1]))[::-1, ::-1] == blurred).all()
+assert (module.blur_numpy(asdlpack(picture)) == blurred).all()
+module.blur_into(picture, out := np.empty_like(picture), radius=0)
 assert (out == picture).all()
-pixelkit.scale(out, 2)
+module.scale(out, 2)
 assert (out == 2 * picture).all()
-for call in (lambda: pixelkit.scale(picture[:, ::2], 2), lambda: pixelkit.blur(bytes(60))):
+refused = (lambda: module.scale(picture[:, ::2], 2), lambda: module.blur(bytes(60)))
+"""
+ROWKIT = """
+for dtype in ("float32", "float64"):
+    a = np.asarray([[3, 4], [0, 2]], dtype)
+    for given in (a, nd.asarray(a), asdlpack(a), np.broadcast_to(a[0], (2, 2))):
+        rows, expected = module.normalized(given), np.array(given)
+        assert type(rows) is type(given)
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+        assert np.allclose(np.asarray(rows), expected), rows
+module.scale(b := np.arange(3, dtype="float32"), by=2)
+assert b.tolist() == [0, 2, 4]
+refused = (lambda: module.normalized(b), lambda: module.scale(bytes(60), 2))
+"""
+EXAMPLE_CODE = """
+import sys; sys.path.insert(0, sys.argv[1])
+import numpy as np, {name} as module
+from dlbridge import asdlpack, nd
+{use}
+for call in refused:
     try: call()
     except TypeError as error: print(str(error).split(",")[0])
 """
-    assert run_python(code, tmp_path / "site").stdout.splitlines() == [
-        "scale(): argument 'picture': expected C-contiguous",
-        "blur(): argument 'picture': expected dtype float32",
-    ]
+
+
+@pytest.mark.no_sanitizer  # compiles for ten seconds what test_caster.py and test_nanobind.py have under the sanitizers
+@pytest.mark.parametrize(
+    ("folder", "library", "name", "use", "refused"),
+    [
+        ("cpp_extension", "pybind11", "pixelkit", PIXELKIT,
+         ["scale(): argument 'picture': expected C-contiguous", "blur(): argument 'picture': expected dtype float32"]),
+        ("nanobind_extension", "nanobind", "rowkit", ROWKIT,
+         ["normalized(): argument 'a': expected rank 2", "scale(): argument 'a': expected dtype float32"]),
+    ],
+    ids=["pybind11", "nanobind"],
+)  # fmt: skip
+def test_the_example_builds_with_one_command_and_takes_every_array(
+    installed, tmp_path, folder, library, name, use, refused
+):
+    for module in ("pip", "scikit_build_core", library, "numpy"):
+        pytest.importorskip(module, reason=f"{module} is needed to build and run the example")
+    source = tmp_path / folder
+    shutil.copytree(EXAMPLES / folder, source)  # a build must not write into the checkout
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index",
+        "--disable-pip-version-check", "--target", tmp_path / "site", source)  # fmt: skip
+    assert run_python(EXAMPLE_CODE.format(name=name, use=use), tmp_path / "site").stdout.splitlines() == refused
 
 
 PROJECT = """
@@ -67,7 +94,7 @@ project(outside LANGUAGES CXX)
 find_package(dlbridge 0.1 REQUIRED {components})
 add_library(probe OBJECT probe.cpp)
 target_link_libraries(probe PRIVATE dlbridge::dlbridge)
-foreach(target dlbridge::dlbridge dlbridge::pybind11)
+foreach(target dlbridge::dlbridge dlbridge::pybind11 dlbridge::nanobind)
   if(NOT TARGET ${{target}})
     message(FATAL_ERROR "no ${{target}}")
   endif()
@@ -76,6 +103,9 @@ get_target_property(links dlbridge::pybind11 INTERFACE_LINK_LIBRARIES)
 message(STATUS "links ${{links}}")
 if("{components}" MATCHES pybind11 AND NOT TARGET pybind11::headers)
   message(FATAL_ERROR "the component has not found pybind11")
+endif()
+if("{components}" MATCHES nanobind AND NOT COMMAND nanobind_add_module)
+  message(FATAL_ERROR "the component has not found nanobind")
 endif()
 """
 PROBE = """
@@ -87,12 +117,15 @@ int main() { return dlbridge::Tensor().dl.ndim; }
 
 
 @pytest.mark.no_sanitizer
-@pytest.mark.parametrize("components", ["", "COMPONENTS pybind11"])
+@pytest.mark.parametrize(
+    "components", ["", "COMPONENTS pybind11", "COMPONENTS nanobind", "COMPONENTS nanobind pybind11"]
+)
 def test_find_package(installed, tmp_path, components):
     cmake = shutil.which("cmake", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
     if cmake is None:
         pytest.skip("no cmake")
-    pytest.importorskip("pybind11", reason="the component looks for it")
+    for library in components.split()[1:]:
+        pytest.importorskip(library, reason="the component looks for it")
     (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(components=components))
     (tmp_path / "probe.cpp").write_text(PROBE)
     out = run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-Ddlbridge_DIR={installed}",

@@ -1,6 +1,8 @@
 """dlbridge/nanobind.h (tests/nanobind/nanobind_module.cpp): arguments, errors, results and lifetimes."""
 
 import gc
+import shutil
+import subprocess
 import sys
 
 import dlbridge
@@ -11,17 +13,15 @@ from dlbridge import asdlpack, nd
 from lifecycle_support import nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
-pytestmark = pytest.mark.no_sanitizer  # nanobind itself is built without
-
 
 ROW = np.arange(3, dtype="float32")
 MATRIX = np.arange(12, dtype="float32").reshape(3, 4)
 WRONG = np.ones((1, 1, 2, 2), "complex128")
 
 
-@pytest.fixture(scope="module")
-def ext():
-    return nanobind_support.load()
+@pytest.fixture(scope="module", params=[False, True], ids=["linked", "split"])
+def ext(request):
+    return nanobind_support.load(split=request.param)
 
 
 def _torch(a):
@@ -231,6 +231,17 @@ def test_a_property_over_memory_of_the_object_keeps_it(ext):
             assert values.tolist() == [1, 2, 3]
             del values
             gc.collect()
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("flags", [(), nanobind_support.SPLIT], ids=["linked", "split"])
+def test_clang_compiles_it_without_a_warning(flags):
+    clang = next(filter(None, map(shutil.which, ("clang++", "clang++-19"))), None)
+    if clang is None:
+        pytest.skip("no clang++ on PATH")
+    command = [clang, *nanobind_support.compiler_command()[1:], *flags, "-fsyntax-only", nanobind_support.SOURCE]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_signatures_say_what_is_taken(ext):
