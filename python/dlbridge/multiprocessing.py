@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from dlbridge import _core, _pickle
+from dlbridge import _array_types, _core, _pickle
 from dlbridge._sharing import handle, mappings
 
 __all__ = ["install", "uninstall"]
@@ -18,19 +17,6 @@ SMALL = 64 * 1024  # bytes; below, the message is quicker than opening memory
 _Reducer = Callable[[Any], Any]
 _reducers: dict[type, _Reducer] = ForkingPickler._extra_reducers  # type: ignore[attr-defined]  # what register() fills
 _before: dict[type, _Reducer | None] = {}
-
-
-def _types_of(name: str) -> tuple[type, ...]:
-    if name == "numpy":
-        numpy = importlib.import_module("numpy")
-        return numpy.ndarray, numpy.memmap
-    if name == "torch":
-        torch = importlib.import_module("torch")  # which registers reducers of its own, once
-        return (torch.Tensor,)
-    if name == "jax":
-        importlib.import_module("jax")
-        return (importlib.import_module("jaxlib._jax").ArrayImpl,)
-    raise ValueError(f"multiprocessing.install(): {name!r} is none of 'numpy', 'torch', 'jax'")
 
 
 def _unpickle_small(kind: str, state: Any) -> Any:
@@ -65,7 +51,7 @@ def install(*frameworks: str) -> None:
     """
     types: list[type] = [_core.HostTensor, _core.CudaTensor]
     for name in frameworks:
-        types += _types_of(name)
+        types += _array_types.types_of("multiprocessing.install()", name, ("numpy", "torch", "jax"))
     from dlbridge import nd
 
     types += [nd.HostArray, nd.CudaArray]

@@ -7,11 +7,10 @@ as device memory where the connection takes that ("cuda", for UCX).
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dlbridge import _core, _pickle
+from dlbridge import _array_types, _core, _pickle
 
 _Frames = Sequence[Any]
 _Message = tuple[dict[str, Any], _Frames]
@@ -95,15 +94,6 @@ def register() -> None:
 # ---- arrays of other frameworks
 
 
-def _type_of(framework: str) -> type:
-    if framework == "torch":
-        return importlib.import_module("torch").Tensor  # type: ignore[no-any-return]
-    if framework == "jax":
-        importlib.import_module("jax")
-        return importlib.import_module("jaxlib._jax").ArrayImpl  # type: ignore[no-any-return]
-    raise ValueError(f"dask.install(): {framework!r} is none of 'jax', 'torch'")
-
-
 def _dump_foreign(before: Callable[[Any], _Message] | None, x: Any) -> _Message:
     try:
         tensor = _core.asdlpack(x)
@@ -133,8 +123,8 @@ def _found(dispatch: Any, kind: type) -> Any:
 
 def register_frameworks(names: Iterable[str]) -> None:
     """Arrays of other frameworks, in this process."""
-    types = {name: _type_of(name) for name in names}
-    for name, kind in types.items():
+    types = [(name, kind) for name in names for kind in _array_types.types_of("dask.install()", name, ("jax", "torch"))]
+    for name, kind in types:
         if name in _registered:
             continue
         from distributed.protocol import dask_deserialize, dask_serialize
