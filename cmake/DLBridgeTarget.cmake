@@ -34,7 +34,7 @@ target_include_directories(dlbridge INTERFACE
 
 # The dlpack.h of this build goes along: with another one the extension and its user could disagree about structs.
 install(DIRECTORY bridge/include/ ${dlbridge_dlpack_include}/ DESTINATION ${dlbridge_include_dir}
-  FILES_MATCHING PATTERN "*.h")
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.rs")
 install(TARGETS dlbridge EXPORT dlbridge)
 install(EXPORT dlbridge FILE dlbridgeTargets.cmake NAMESPACE dlbridge:: DESTINATION ${dlbridge_cmake_dir})
 export(EXPORT dlbridge FILE dlbridgeTargets.cmake NAMESPACE dlbridge::)

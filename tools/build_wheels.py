@@ -38,8 +38,9 @@ LARGEST_MB = 5.0  # what PyPI's users download; the module alone is most of it
 
 # Everything in a wheel is one of these. Sources are there where something at run time compiles them.
 FILES = (
-    "dlbridge/*.py", "dlbridge/*.pyi", "dlbridge/py.typed", "dlbridge/_core.*.so",
-    "dlbridge/nd/_kernels/device/*.cuh", "dlbridge/include/*.h", "dlbridge/cmake/*.cmake", "dlbridge/pkgconfig/*.pc",
+    "dlbridge/*.py", "dlbridge/*.pyi", "dlbridge/__init__.pxd", "dlbridge/py.typed", "dlbridge/_core.*.so",
+    "dlbridge/nd/_kernels/device/*.cuh", "dlbridge/include/*.h", "dlbridge/include/dlbridge.rs",
+    "dlbridge/cmake/*.cmake", "dlbridge/pkgconfig/*.pc",
     "dlbridge/tests/report/page.*", "dlbridge/tests/report/schema-*.json", "dlbridge-*.dist-info/*",
 )  # fmt: skip
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1"}
@@ -135,10 +136,10 @@ def check_files(wheel: Path) -> None:
     stray = [name for name in names if not any(fnmatch(name, pattern) for pattern in FILES)]
     require(not stray, f"{wheel.name} holds needless files: {stray}")
     headers = ROOT / "bridge" / "include"
-    wanted = {f"dlbridge/include/{path.relative_to(headers).as_posix()}" for path in headers.rglob("*.h")}
+    wanted = {f"dlbridge/include/{path.relative_to(headers).as_posix()}" for path in headers.rglob("*.*")}
     wanted |= {f"dlbridge/cmake/dlbridge{name}.cmake" for name in ("Config", "ConfigVersion", "Targets")}
     package = ROOT / "python"
-    wanted |= {p.relative_to(package).as_posix() for e in ("py", "pyi", "cuh") for p in package.rglob(f"*.{e}")}
+    wanted |= {p.relative_to(package).as_posix() for e in ("py", "pyi", "pxd", "cuh") for p in package.rglob(f"*.{e}")}
     wanted |= {"dlbridge/include/dlpack/dlpack.h", "dlbridge/pkgconfig/dlbridge.pc", "dlbridge/py.typed"}
     missing = sorted(wanted - set(names))
     require(not missing, f"{wheel.name} lacks {missing}")

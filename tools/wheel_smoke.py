@@ -72,7 +72,7 @@ def check_sdk() -> None:
     import dlbridge
 
     for folder, names in (
-        (dlbridge.get_include(), ("dlbridge.h", "dlbridge/nanobind.h", "dlbridge/pybind11.h", "dlpack/dlpack.h")),
+        (dlbridge.get_include(), ("dlbridge.h", "dlbridge.rs", "dlbridge/pybind11.h", "dlpack/dlpack.h")),
         (dlbridge.get_cmake_dir(), ("dlbridgeConfig.cmake", "dlbridgeConfigVersion.cmake", "dlbridgeTargets.cmake")),
     ):
         missing = [name for name in names if not Path(folder, name).is_file()]

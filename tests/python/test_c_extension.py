@@ -1,4 +1,4 @@
-"""dlbridge.h: examples/c_extension, built by a C compiler."""
+"""dlbridge.h, its declarations for Cython and dlbridge.rs: the same module in C, Cython and Rust, from examples/."""
 
 import functools
 import gc
@@ -20,31 +20,63 @@ from lifecycle_support import nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
-SOURCE = Path(__file__).parents[2] / "examples" / "c_extension" / "scale.c"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+
+
+def run(*command, **environment):
+    variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | environment
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=variables)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+
+
+def tool(name):
+    return shutil.which(name) or pytest.skip(f"no {name} on PATH")
+
+
+def compile_c(source, path, *flags):
+    run(tool("cc"), "-std=c99", "-O1", "-fPIC", "-shared", *flags, *(f"-I{folder}" for folder in include_folders()),
+        "-isystem", sysconfig.get_paths()["include"], *_sanitizer_flags(), source, "-o", path)  # fmt: skip
+
+
+def from_c(folder):
+    compile_c(EXAMPLES / "c_extension" / "scale.c", folder / f"scale{SUFFIX}",
+              "-Wall", "-Wextra", "-Wconversion", "-Werror")  # fmt: skip
+
+
+def from_cython(folder):
+    pytest.importorskip("Cython", "3.0", reason="Cython >= 3 is needed to build the example")
+    # PYTHONPATH: Cython finds dlbridge's declarations where Python finds dlbridge.
+    run(sys.executable, "-m", "cython", "-Werror", "-Wextra", EXAMPLES / "cython_extension" / "scale.pyx",
+        "-o", folder / "scale.c", PYTHONPATH=str(Path(dlbridge.__file__).parents[1]))  # fmt: skip
+    compile_c(folder / "scale.c", folder / f"scale{SUFFIX}")
+
+
+def from_rust(folder):
+    run(tool("rustc"), "--edition", "2021", "-O", "-D", "warnings", EXAMPLES / "rust_extension" / "scale.rs",
+        "-o", folder / f"scale{SUFFIX}", DLBRIDGE_INCLUDE=include_folders()[0])  # fmt: skip
+
+
+LANGUAGES = {"C": from_c, "Cython": from_cython, "Rust": from_rust}
 
 
 @functools.cache
-def build():
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler on PATH")
-    path = os.path.join(tempfile.mkdtemp(prefix="dlbridge-c-"), "scale" + sysconfig.get_config_var("EXT_SUFFIX"))
-    command = [
-        *(compiler, "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O1", "-fPIC", "-shared"),
-        *(f"-I{folder}" for folder in include_folders()),
-        *("-isystem", sysconfig.get_paths()["include"]),
-        *_sanitizer_flags(),
-        *(str(SOURCE), "-o", path),
-    ]
-    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return path
+def build(language):
+    """The folder of the module."""
+    folder = Path(tempfile.mkdtemp(prefix=f"dlbridge-{language}-"))
+    LANGUAGES[language](folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=list(LANGUAGES))
+def folder(request):
+    return build(request.param)
 
 
 @pytest.fixture(scope="module")
-def scale():
-    spec = importlib.util.spec_from_file_location("scale", build())
+def scale(folder):
+    spec = importlib.util.spec_from_file_location("scale", folder / f"scale{SUFFIX}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -101,9 +133,9 @@ def test_errors_of_the_producers_own_code_are_left_alone(scale):
         scale.scaled(Broken(), 1)
 
 
-def test_the_module_says_at_import_that_dlbridge_is_missing(scale):
+def test_the_module_says_at_import_that_dlbridge_is_missing(folder):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['dlbridge'] = None\n"
         "try: import scale\nexcept ImportError as error: print('dlbridge' in str(error))"
     )
-    assert run_python(code, build().rpartition("/")[0]).stdout == "True\n"
+    assert run_python(code, folder).stdout == "True\n"
