@@ -35,6 +35,7 @@ PUBLIC = {
     "exception.h": ("Error",),
     "owner.h": ("Owner",),
     "dtype.h": ("DType", "DTypeInfo", "info", "dtype_of_v"),
+    "half.h": ("float16", "bfloat16"),
     "device.h": ("is_host", "is_cuda", "same_device", "device_name", "parse_device"),
     "python/argument.h": ("Arg", "stream_arg"),
     "pybind11/function.h": ("def",),

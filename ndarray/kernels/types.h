@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "dlbridge/dtype.h"
+#include "dlbridge/half.h"
 #include "ndarray/kernels/ops.h"
 
 #if defined(__CUDACC__)
@@ -79,42 +80,9 @@ DLBRIDGE_ND_HD inline std::uint32_t float_bits(float x) noexcept { return __buil
 DLBRIDGE_ND_HD inline float float_from_bits(std::uint32_t x) noexcept { return __builtin_bit_cast(float, x); }
 
 #if !defined(__CUDA_ARCH__)
-// Without branches, so that loops over them become vectors: every case is computed, and one is chosen.
-inline float half_to_float(std::uint16_t h) noexcept {
-  const std::int32_t rest = h & 0x7fff;
-  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000) << 16;
-  const std::uint32_t normal = (static_cast<std::uint32_t>(rest) << 13) + 0x38000000u;
-  const std::uint32_t subnormal = float_bits(static_cast<float>(rest) * 0x1p-24f);
-  const std::uint32_t special = rest >= 0x7c00 ? 0x7f800000u : 0u;  // inf, NaN
-  return float_from_bits(sign | special | (rest >= 0x0400 ? normal : subnormal));
-}
-inline std::uint16_t float_to_half(float x) noexcept {
-  const std::uint32_t bits = float_bits(x);
-  const auto magnitude = static_cast<std::int32_t>(bits & 0x7fffffffu);
-  const std::int32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
-  // Adding 0.5 puts the half's last bit at the float's last bit, and the addition rounds to nearest even.
-  const float shifted = float_from_bits(static_cast<std::uint32_t>(magnitude)) + 0.5f;
-  const std::int32_t subnormal = static_cast<std::int32_t>(float_bits(shifted)) - 0x3f000000;
-  std::int32_t rest = magnitude >= 0x38800000 ? normal : subnormal;
-  rest = magnitude >= 0x477ff000 ? 0x7c00 : rest;  // rounds past 65504
-  rest = magnitude > 0x7f800000 ? 0x7e00 | ((magnitude >> 13) & 0x3ff) : rest;
-  return static_cast<std::uint16_t>(((bits >> 16) & 0x8000u) | static_cast<std::uint32_t>(rest));
-}
-// A double's nearest half by way of float32 would round twice; a float32 rounded to odd keeps what the second needs.
-inline std::uint16_t double_to_half(double x) noexcept {
-  const float nearest = static_cast<float>(x);
-  const double back = static_cast<double>(nearest);
-  if (!(back < x) && !(back > x)) return float_to_half(nearest);  // exact, or NaN
-  const bool away = (back < x) == (x < 0);
-  return float_to_half(float_from_bits((float_bits(nearest) - (away ? 1u : 0u)) | 1u));
-}
-inline std::uint16_t float_to_bfloat(float x) noexcept {
-  const std::uint32_t bits = float_bits(x);
-  const std::uint32_t quiet = (bits >> 16) | 0x40u;
-  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const bool is_nan = static_cast<std::int32_t>(bits & 0x7fffffffu) > 0x7f800000;
-  return static_cast<std::uint16_t>(is_nan ? quiet : rounded);
-}
+using dlbridge::detail::float_to_bfloat;
+using dlbridge::detail::float_to_half;
+using dlbridge::detail::half_to_float;
 #endif
 }  // namespace detail
 
@@ -139,7 +107,7 @@ DLBRIDGE_ND_HD inline float16 to_float16(double x) noexcept {
 #if defined(__CUDA_ARCH__)
   return {__half_as_ushort(__double2half(x))};
 #else
-  return {detail::double_to_half(x)};
+  return {detail::float_to_half(dlbridge::detail::float_to_round(x))};
 #endif
 }
 DLBRIDGE_ND_HD inline bfloat16 to_bfloat16(float x) noexcept {

@@ -1,12 +1,12 @@
-// expect: no dtype is known for this element type
-#include <cstddef>
-
+// expect: no dtype is known for this element type. For raw bytes say std::byte
 #include "dlbridge/tensor_view.h"
 
-void* first(dlbridge::Tensor& t) {
 #ifdef DLBRIDGE_MUST_FAIL
-  return t.view<std::byte, 1>().data();
+struct Element {
+  unsigned char value;
+};
 #else
-  return t.view<unsigned char, 1>().data();
+using Element = std::byte;
 #endif
-}
+
+void* first(dlbridge::Tensor& t) { return t.view<Element, 1>().data(); }

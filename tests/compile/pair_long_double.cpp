@@ -1,4 +1,4 @@
-// expect: no dtype is known for this element type
+// expect: no dtype is known for this element type, a number of more than 64 bits
 #include "dlbridge/dtype.h"
 
 #ifdef DLBRIDGE_MUST_FAIL

@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <cstddef>
 #include <set>
+#if __has_include(<stdfloat>)
+#include <stdfloat>
+#endif
 
+#include "dlbridge/half.h"
 #include "dlbridge/tensor.h"
 
 namespace dlbridge {
@@ -142,6 +147,21 @@ TEST(DTypeOf, MapsCppTypes) {
   EXPECT_EQ(info(dtype_of_v<unsigned long long>).name, "uint64");
   EXPECT_EQ(info(dtype_of_v<const signed char>).name, "int8");
   EXPECT_EQ(info(dtype_of_v<char>).itemsize, 1);
+  EXPECT_EQ(info(dtype_of_v<std::byte>).name, "uint8");
+}
+
+TEST(DTypeOf, TheCompilersOwnTypesOf16BitsAreTwoDTypes) {
+  EXPECT_EQ(info(dtype_of_v<float16>).name, "float16");
+  EXPECT_EQ(info(dtype_of_v<const bfloat16>).name, "bfloat16");
+#if defined(__FLT16_MANT_DIG__)
+  EXPECT_EQ(info(dtype_of_v<_Float16>).name, "float16");
+#endif
+#if defined(__STDCPP_FLOAT16_T__)
+  EXPECT_EQ(info(dtype_of_v<std::float16_t>).name, "float16");
+#endif
+#if defined(__STDCPP_BFLOAT16_T__)
+  EXPECT_EQ(info(dtype_of_v<std::bfloat16_t>).name, "bfloat16");
+#endif
 }
 
 TEST(DTypeOf, ComparesWithTheDTypeOfATensor) {

@@ -80,8 +80,13 @@ REFUSED([[maybe_unused]] Arg<float, on_cpu, on_cuda> both(Arg<float, on_cpu, on_
 REFUSED([[maybe_unused]] Arg<float, shape<dyn, 3>, rank<1>> cut(Arg<float, shape<dyn, 3>, rank<1>> a) { return a; })
 // expect: no rank meets all of shape<...>, rank<...>
 REFUSED([[maybe_unused]] Arg<float, shape<dyn, 3>, rank<3>> longer(Arg<float, shape<dyn, 3>, rank<3>> a) { return a; })
-// expect: no dtype is known for this element type
-REFUSED([[maybe_unused]] Arg<std::byte> bytes(Arg<std::byte> a) { return a; })
+
+enum class Colour : std::uint8_t {};
+[[maybe_unused]] Arg<std::byte> bytes(Arg<std::byte> a) { return a; }
+// expect: no dtype is known for this element type, an enum
+REFUSED([[maybe_unused]] Arg<Colour> colours(Arg<Colour> a) { return a; })
+// expect: no dtype is known for this element type, a pointer
+REFUSED([[maybe_unused]] Arg<const float*> pointers(Arg<const float*> a) { return a; })
 
 using Either = Arg<const any_of<float, double>, rank<1>>;
 [[maybe_unused]] void dispatch(const Either& either, const Arg<any_of<float, double>, on_cuda>& gpu, stream_ref s) {
@@ -96,6 +101,8 @@ using Either = Arg<const any_of<float, double>, rank<1>>;
 }
 // expect: the const belongs to the set
 REFUSED([[maybe_unused]] void inner(Arg<any_of<const float, const double>> a) { static_cast<void>(a); })
+// expect: two of the element types are of one dtype
+REFUSED([[maybe_unused]] void bytes_twice(Arg<any_of<std::byte, std::uint8_t>> a) { static_cast<void>(a); })
 // expect: two of the element types are of one dtype
 REFUSED([[maybe_unused]] void ints(Arg<any_of<int, std::int32_t>> a) { static_cast<void>(a); })
 

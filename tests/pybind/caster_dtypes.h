@@ -1,14 +1,53 @@
 // Arguments of several dtypes, and overloads of which one comes closest (test_caster_dtypes.py).
 #pragma once
 
+#include <dlbridge/converters/std.h>
 #include <dlbridge/pybind11.h>
+#include <pybind11/stl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "caster_facts.h"
 
 namespace {
+
+// Elements that C++20 has no arithmetic type for.
+template <class T>
+Tensor twice(const Arg<const T>& a) {
+  std::vector<T> out;
+  for (const T x : a.view()) out.push_back(T(2 * static_cast<float>(x)));
+  return from(std::move(out));
+}
+void define_small_types(py::module_& m) {
+  def(m, "twice_half", [](Arg<const float16> a) { return like(a, twice(a)); }, py::arg("a"));
+  def(m, "twice_bfloat", [](Arg<const bfloat16> a) { return like(a, twice(a)); }, py::arg("a"));
+  def(
+      m, "round_half",
+      [](Arg<const float, rank<1>> from, Arg<any_of<float16, bfloat16>, rank<1>> to) {
+        visit(to, [&](auto out) {
+          using Half = typename decltype(out)::value_type;
+          for (std::int64_t i = 0; i < out.extent(0); ++i) out(i) = Half(from.view()(i));
+        });
+      },
+      py::arg("source"), py::arg("to"));
+  def(
+      m, "bytes_of",
+      [](Arg<const std::byte, rank<1>> a) {
+        std::vector<int> out;
+        for (const std::byte b : a.view()) out.push_back(std::to_integer<int>(b));
+        return out;
+      },
+      py::arg("a"));
+#if defined(__FLT16_MANT_DIG__)
+  def(m, "twice_own_half", [](Arg<const _Float16> a) { return like(a, twice(a)); }, py::arg("a"));
+#else
+  m.attr("twice_own_half") = m.attr("twice_half");
+#endif
+}
 
 // One function for several dtypes.
 void define_dtypes(py::module_& m) {
@@ -48,6 +87,7 @@ void define_dtypes(py::module_& m) {
         return visit(a, s, [](auto v) { return facts(v); });
       },
       py::arg("a"), py::arg("stream") = py::none());
+  define_small_types(m);
   using namespace std::string_literals;
   def(m, "nearest", [](Arg<const float, rank<1>>) { return "row"s; }, py::arg("a"));
   def(m, "nearest", [](Arg<const float, rank<2>, c_contig>) { return "matrix"s; }, py::arg("a"));

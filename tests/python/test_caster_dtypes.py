@@ -70,6 +70,66 @@ def test_a_capsule_of_another_dtype_is_not_consumed(ext):
     producer.assert_all_deleted_once()
 
 
+# --- 16 bits and bytes ----------------------------------------------------------------------------------------------
+
+
+def torch_tensor(values, dtype):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    return torch.tensor(values, dtype=getattr(torch, dtype))
+
+
+def ml_array(values, dtype):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    return np.array(values, getattr(ml_dtypes, dtype))
+
+
+def numpy_half(values, dtype):
+    return np.array(values, dtype)
+
+
+HALVES = {
+    "float16, numpy": (numpy_half, "float16", "twice_half"),
+    "float16, torch": (torch_tensor, "float16", "twice_half"),
+    "float16 as the compiler's, numpy": (numpy_half, "float16", "twice_own_half"),
+    "bfloat16, torch": (torch_tensor, "bfloat16", "twice_bfloat"),
+    "bfloat16, ml_dtypes": (ml_array, "bfloat16", "twice_bfloat"),
+}
+
+
+@pytest.mark.parametrize(("make", "dtype", "function"), HALVES.values(), ids=list(HALVES))
+def test_16_bits_go_in_and_out_as_what_they_are(ext, make, dtype, function):
+    given = make([1.5, -2, 0], dtype)
+    result = getattr(ext, function)(given)
+    assert type(result) is type(given) and result.dtype == given.dtype
+    assert [float(x) for x in result] == [3, -4, 0]
+    with pytest.raises(TypeError, match=rf"expected dtype {dtype}, got \(3,\) \[numpy.ndarray, float32"):
+        getattr(ext, function)(ROW)
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"), [(numpy_half, "float16"), (ml_array, "bfloat16")], ids=["float16", "bfloat16"]
+)
+def test_floats_are_rounded_as_their_libraries_do(ext, make, dtype):
+    values = np.frombuffer(np.random.default_rng(7).bytes(40_000), "float32").copy()
+    values[:6] = [np.inf, -np.inf, np.nan, -0.0, 65519.996, 65520]
+    out = make(np.zeros(len(values), "float32"), dtype)
+    ext.round_half(values, out)
+    with np.errstate(all="ignore"):
+        expected = values.astype(out.dtype)
+    np.testing.assert_array_equal(out.astype("float32"), expected.astype("float32"))
+
+
+def test_bytes_are_uint8(ext):
+    assert ext.bytes_of(b"\x00\x7f\xff") == [0, 127, 255]
+    assert ext.bytes_of.__doc__.startswith('bytes_of(a: typing.Annotated[typing.Any, "Tensor[uint8, (*,), cpu]"])')
+    with pytest.raises(TypeError, match="expected dtype uint8, got"):
+        ext.bytes_of(np.zeros(2, "int8"))
+
+
+def test_one_signature_names_16_bit_dtypes(ext):
+    assert '"Tensor[float16 | bfloat16, (*,), cpu, writable]"' in ext.round_half.__doc__
+
+
 # --- overloads ------------------------------------------------------------------------------------------------------
 
 

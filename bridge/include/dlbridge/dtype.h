@@ -161,11 +161,11 @@ inline std::string dtype_name(DLDataType t) {
          ", lanes=" + std::to_string(t.lanes) + ")";
 }
 
-// C++ type -> table row. Specialise for a type of your own (a half or bfloat16 class).
+// C++ type -> table row. Specialise for a number type of your own; float16 and bfloat16 are in half.h.
 template <class T>
 struct dtype_of;
 template <class T>
-  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, long double>)
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, long double> && sizeof(T) <= 8)
 struct dtype_of<T> {
   static constexpr std::uint8_t code = std::is_same_v<T, bool>       ? kDLBool
                                        : std::is_floating_point_v<T> ? kDLFloat
@@ -173,6 +173,23 @@ struct dtype_of<T> {
                                                                      : kDLUInt;
   static constexpr DType value = find_dtype({code, sizeof(T) * 8, 1})->id;
 };
+template <>
+struct dtype_of<std::byte> {
+  static constexpr DType value = DType::kUInt8;
+};
+// The compiler's own, which std::float16_t and std::bfloat16_t are where there are such.
+#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__) && (defined(__clang__) || __GNUC__ > 12 || defined(__x86_64__))
+template <>
+struct dtype_of<_Float16> {
+  static constexpr DType value = DType::kFloat16;
+};
+#endif
+#if (defined(__STDCPP_BFLOAT16_T__) || defined(__BFLT16_MANT_DIG__)) && !defined(__CUDACC__)
+template <>
+struct dtype_of<__bf16> {
+  static constexpr DType value = DType::kBFloat16;
+};
+#endif
 // std::complex, and those of CCCL, Thrust, Kokkos and torch, by what they have in common: <complex> costs every user of
 // this header 0.1 s, and the others are not to be seen from here.
 template <class T>
@@ -194,8 +211,27 @@ consteval DType dtype_value() {
   if constexpr (requires { dtype_of<T>::value; }) {
     return dtype_of<T>::value;
   } else {
-    static_assert(!sizeof(T*), "no dtype is known for this element type. For raw bytes say std::uint8_t; for a number "
-                               "type of your own (a half, a bfloat16) specialise dlbridge::dtype_of<T>");
+    // One message each: what the type is mistaken for, and what to say instead.
+    constexpr bool kNever = sizeof(std::type_identity<T>) == 0;
+    if constexpr (std::is_reference_v<T>) {
+      static_assert(kNever, "no dtype is known for this element type, a reference. Leave out the &");
+    } else if constexpr (std::is_pointer_v<T>) {
+      static_assert(kNever, "no dtype is known for this element type, a pointer. Name what it points to: float, not "
+                            "float*");
+    } else if constexpr (std::is_array_v<T>) {
+      static_assert(kNever, "no dtype is known for this element type, an array. Name its elements, and give the tensor "
+                            "an axis more: shape<dyn, 3> of float, not shape<dyn> of float[3]");
+    } else if constexpr (std::is_enum_v<T>) {
+      static_assert(kNever, "no dtype is known for this element type, an enum. Say std::underlying_type_t<E>, or "
+                            "specialise dlbridge::dtype_of<E>");
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      static_assert(kNever, "no dtype is known for this element type, a number of more than 64 bits, which frameworks "
+                            "do not exchange. Convert to double or std::int64_t");
+    } else {
+      static_assert(kNever,
+                    "no dtype is known for this element type. For raw bytes say std::byte; for a number type of "
+                    "your own specialise dlbridge::dtype_of<T>");
+    }
     return DType::kUInt8;
   }
 }

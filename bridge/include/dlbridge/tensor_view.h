@@ -11,6 +11,7 @@
 
 #include "dlbridge/check.h"
 #include "dlbridge/exception.h"
+#include "dlbridge/half.h"
 #include "dlbridge/strided_iterator.h"
 #include "dlbridge/tensor.h"
 
@@ -89,6 +90,11 @@ template <class T, int Rank, class Layout = any_layout, class Device = on_host>
 class TensorView {
   static_assert(LayoutTag<Layout>, "Layout is any_layout, c_contig or f_contig");
   static_assert(DeviceTag<Device>, "Device is on_cpu, on_host, on_cuda or any_device");
+  static_assert(!detail::kIsAnyOf<T>,
+                "a view is of one element type: any_of<...> is for Arg, and visit(a, [](auto view) "
+                "{ ... }) gives the view of the one that the array is of");
+  static_assert(!std::is_void_v<T>, "a view has elements, and void is no type of any: name it, or take a Tensor, which "
+                                    "is of any dtype");
 
  public:
   using element_type = T;
