@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define DLBRIDGE_C_MAJOR 1
-#define DLBRIDGE_C_MINOR 1
+#define DLBRIDGE_C_MINOR 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +50,17 @@ typedef struct {
   char order;
 } dlbridge_wanted;
 
+/* The same as functions in C++ say it: dlbridge/c_api.h. */
+typedef struct {
+  const DLDataType* dtypes;
+  int32_t dtype_count;
+  uint32_t devices;
+  const int64_t* extents;
+  int32_t min_rank, max_rank;
+  uint32_t alignment;
+  uint8_t strides, writable, distinct, element_aligned, shape_first;
+} dlbridge_rules;
+
 typedef struct {
   uint32_t size, major, minor, reserved;
   int (*read)(PyObject* object, dlbridge_record* out, int64_t* dims, int32_t capacity);
@@ -66,6 +77,8 @@ typedef struct {
   PyObject* (*convert_like)(PyObject* tensor, PyObject* example);
   int (*read_argument)(PyObject* object, const dlbridge_need* need, const char* function, const char* argument,
                        dlbridge_record* out, int64_t* dims, int32_t capacity);
+  int (*examine)(PyObject* object, const dlbridge_record* record, const dlbridge_rules* rules, const char* argument,
+                 PyObject** why, int32_t* distance);
 } dlbridge_table;
 
 /* The table of the installed package, imported by the first call; NULL with ImportError. Also good in a module's init

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -95,6 +96,14 @@ Requirement requirement_of_need(const c_api::Need& need) {
   return r;
 }
 
+// Its extents stay where they are, and it owns nothing.
+void point_at(Tensor& t, const c_api::Record& record) noexcept {
+  t.dl = record.dl;
+  t.set_dtype(*find_dtype(record.dl.dtype));
+  t.flags = record.flags;
+  t.size = record.size;
+}
+
 int read_argument(PyObject* object, const c_api::Need* need, const char* function, const char* argument,
                   c_api::Record* out, std::int64_t* dims, std::int32_t capacity) noexcept {
   return guarded([&] {
@@ -105,10 +114,7 @@ int read_argument(PyObject* object, const c_api::Need* need, const char* functio
       return -1;
     }
     Tensor t;
-    t.dl = out->dl;
-    t.set_dtype(*find_dtype(out->dl.dtype));
-    t.flags = out->flags;
-    t.size = out->size;
+    point_at(t, *out);
     const Violation v = find_violation(t, r);
     if (v == Violation::kNone) [[likely]]
       return 0;
@@ -116,6 +122,53 @@ int read_argument(PyObject* object, const c_api::Need* need, const char* functio
     const std::string reason = dlbridge::detail::refusal_text(v, t, r, argument, type_name(object));
     PyErr_SetString(PyExc_TypeError, (prefix + reason).c_str());
     return -1;
+  });
+}
+
+Requirement requirement_of_rules(const c_api::Rules& rules) noexcept {
+  Requirement r;
+  if (rules.dtype_count > 0) r.dtypes = 0;
+  for (const DLDataType& dtype : std::span(rules.dtypes, static_cast<std::size_t>(rules.dtype_count)))
+    if (const DTypeInfo* row = find_dtype(dtype); row != nullptr) r.dtypes |= dtypes(row->id);
+  r.devices = rules.devices;
+  r.min_rank = rules.min_rank;
+  r.max_rank = rules.max_rank;
+  if (rules.extents != nullptr) r.extents = {rules.extents, rules.max_rank};
+  r.strides = static_cast<stride_rule>(rules.strides);
+  r.writable = rules.writable != 0;
+  r.distinct = rules.distinct != 0;
+  r.alignment = rules.alignment;
+  r.element_aligned = rules.element_aligned != 0;
+  return r;
+}
+
+// What a DLPack capsule holds, without taking it; false where it is spent or nothing that can be read.
+bool peek_capsule(PyObject* capsule, Tensor& out) {
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    const auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    return decode_dltensor(managed->dl_tensor, 0, out).ok();
+  }
+  if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return false;
+  const auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  return managed->version.major == kDLPackVersion.major &&
+         decode_dltensor(managed->dl_tensor, managed->flags, out).ok();
+}
+
+int examine(PyObject* object, const c_api::Record* record, const c_api::Rules* rules, const char* argument,
+            PyObject** why, std::int32_t* distance) noexcept {
+  return guarded([&] {
+    Tensor t;
+    if (record != nullptr) point_at(t, *record);
+    else if (!peek_capsule(object, t)) return 0;  // the reader says why not
+    const Requirement r = requirement_of_rules(*rules);
+    const Requirement shape_only{.min_rank = r.min_rank, .max_rank = r.max_rank, .extents = r.extents};
+    Violation v = rules->shape_first != 0 ? find_violation(t, shape_only) : Violation::kNone;
+    if (v == Violation::kNone) v = find_violation(t, r);
+    if (why == nullptr || v == Violation::kNone) return static_cast<int>(v);
+    const std::string text = dlbridge::detail::refusal_text(v, t, r, argument, type_name(object));
+    *why = owned(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).release();
+    *distance = dlbridge::detail::distance(t, r);
+    return static_cast<int>(v);
   });
 }
 
@@ -206,9 +259,23 @@ void write_type_name(PyObject* object, char* out, std::size_t capacity) noexcept
 }
 
 constexpr c_api::Table kTable{
-    sizeof(c_api::Table), c_api::kMajor, c_api::kMinor,         0,     read,           adapt,      wrap,
-    convert_to,           release,       parse_stream_argument, order, current_stream, raise_code, write_type_name,
-    convert_like,         read_argument,
+    sizeof(c_api::Table),
+    c_api::kMajor,
+    c_api::kMinor,
+    0,
+    read,
+    adapt,
+    wrap,
+    convert_to,
+    release,
+    parse_stream_argument,
+    order,
+    current_stream,
+    raise_code,
+    write_type_name,
+    convert_like,
+    read_argument,
+    examine,
 };
 
 // The same table for C.
@@ -216,6 +283,9 @@ static_assert(sizeof(dlbridge_table) == sizeof(c_api::Table) && sizeof(dlbridge_
               sizeof(dlbridge_need) == sizeof(c_api::Need) && DLBRIDGE_C_MAJOR == c_api::kMajor &&
               DLBRIDGE_C_MINOR == c_api::kMinor && offsetof(dlbridge_table, wrap) == offsetof(c_api::Table, wrap) &&
               offsetof(dlbridge_table, read_argument) == offsetof(c_api::Table, read_argument) &&
+              offsetof(dlbridge_table, examine) == offsetof(c_api::Table, examine) &&
+              sizeof(dlbridge_rules) == sizeof(c_api::Rules) &&
+              offsetof(dlbridge_rules, shape_first) == offsetof(c_api::Rules, shape_first) &&
               offsetof(dlbridge_record, holder) == offsetof(c_api::Record, holder) &&
               offsetof(dlbridge_need, writable) == offsetof(c_api::Need, writable));
 

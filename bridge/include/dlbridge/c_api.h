@@ -19,7 +19,7 @@ inline constexpr char kCapsuleName[] = "dlbridge._core._c_api";
 
 // A table of another major version has another layout. A minor version appends functions; `size` says how many.
 inline constexpr std::uint32_t kMajor = 1;
-inline constexpr std::uint32_t kMinor = 1;
+inline constexpr std::uint32_t kMinor = 2;
 
 // What read() found. Validated: nothing of it needs another check.
 struct Record {
@@ -46,6 +46,22 @@ struct Need {
   std::int32_t ndim;         // -1: any
   char order;                // 'C', 'F'; anything else: any strides
   std::uint8_t writable;
+};
+
+// The same for functions in C++, dlbridge/requirement.h: each field may be left open.
+struct Rules {
+  const DLDataType* dtypes;
+  std::int32_t dtype_count;     // 0: any
+  std::uint32_t devices;        // a bit for each type of DLPack's; all of them: any
+  const std::int64_t* extents;  // of max_rank axes, -1: any; null: any
+  std::int32_t min_rank;
+  std::int32_t max_rank;
+  std::uint32_t alignment;  // bytes; 0: none
+  std::uint8_t strides;     // stride_rule
+  std::uint8_t writable;
+  std::uint8_t distinct;
+  std::uint8_t element_aligned;
+  std::uint8_t shape_first;  // of several broken rules, one about the shape is named first
 };
 
 struct Table {
@@ -95,6 +111,12 @@ struct Table {
   // Since 1.1. read(), and the rules of `need`; what is wrong is said of the argument of the function.
   int (*read_argument)(_object* object, const Need* need, const char* function, const char* argument, Record* out,
                        std::int64_t* dims, std::int32_t capacity) noexcept;
+
+  // Since 1.2. The rule that an array breaks, a Violation of dlbridge/requirement.h; 0: none. `record` is what read()
+  // has found; null for a capsule, which is looked at and left as it is. Where `why` is not null it gets a new
+  // reference to a str that says it of the argument, and `distance` how far the array is from the rules.
+  int (*examine)(_object* object, const Record* record, const Rules* rules, const char* argument, _object** why,
+                 std::int32_t* distance) noexcept;
 };
 
 }  // namespace dlbridge::c_api

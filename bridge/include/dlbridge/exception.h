@@ -1,6 +1,7 @@
 // Error, the one exception of the SDK: the code and the message of an Issue.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -18,9 +19,11 @@ class Error : public std::exception {
   ErrorCode code() const noexcept { return issue_.code; }
   const char* what() const noexcept override { return issue_.message.c_str(); }
   // For whoever has called the function that failed, and cannot change it.
-  std::string what_for_caller() const {
-    if (issue_.caller_hint.empty()) return issue_.message;
-    return issue_.message.substr(0, issue_.message.rfind(". Hint: ")) + ". Hint: " + issue_.caller_hint;
+  [[gnu::cold, gnu::noinline]] std::string what_for_caller() const {
+    std::string out = issue_.message;
+    if (issue_.caller_hint.empty()) return out;
+    if (const std::size_t hint = out.rfind(". Hint: "); hint != std::string::npos) out.erase(hint);
+    return out.append(". Hint: ").append(issue_.caller_hint);
   }
 
  private:

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "dlbridge/nanobind/pending.h"
 
@@ -66,53 +66,64 @@ auto callable_of(F f) {
 
 // What annotations say of one argument.
 struct Declared {
-  std::string name;
+  const char* name = nullptr;
   bool has_default = false;
   bool default_is_none = false;
 };
 template <class Extra>
-void add_declared(std::vector<Declared>& all, const Extra& extra) {
+void add_declared(Declared*& end, const Extra& extra) {
   using Traits = ::nanobind::detail::arg_traits<Extra>;
   if constexpr (Traits::is_arg) {
-    Declared one{extra.name_ != nullptr ? extra.name_ : "", Traits::has_default};
-    if constexpr (Traits::has_default) one.default_is_none = extra.value.is_none();
-    all.push_back(std::move(one));
+    *end = {extra.name_, Traits::has_default};
+    if constexpr (Traits::has_default) end->default_is_none = extra.value.is_none();
+    ++end;
   }
 }
 
 // "blur()"; of a class "Filter.blur()", "Filter()".
-inline std::string callable_text(::nanobind::handle scope, const char* name) {
-  if (!PyType_Check(scope.ptr())) return std::string(name) + "()";
+[[gnu::cold, gnu::noinline]] inline std::string callable_text(::nanobind::handle scope, std::string_view name) {
+  if (!PyType_Check(scope.ptr())) return joined({name, "()"});
   const ::nanobind::object class_name = ::nanobind::getattr(scope, "__name__");
   const std::string owner = PythonError::utf8(class_name.ptr());
-  return std::string_view(name) == "__init__" ? owner + "()" : owner + "." + name + "()";
+  return name == "__init__" ? joined({owner, "()"}) : joined({owner, ".", name, "()"});
 }
 
+// Of a function with `count` parameters. `declared`: what is known of the first ones, without `self`; `arrays`: which
+// of them take an array and nothing else.
+[[gnu::cold, gnu::noinline]] inline NanobindFunction describe_function(::nanobind::handle scope, const char* name,
+                                                                       std::span<const Declared> declared,
+                                                                       const bool* arrays, std::size_t count,
+                                                                       bool starred) {
+  const std::size_t first = PyType_Check(scope.ptr()) ? 1 : 0;
+  OverloadSet::Arity arity{0, starred ? static_cast<std::size_t>(-1) : count};
+  NanobindFunction out{callable_text(scope, name), {}, &overload_set(scope.ptr(), name)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const Declared one = i >= first && i - first < declared.size() ? declared[i - first] : Declared{};
+    arity.least += one.has_default || starred ? 0U : 1U;
+    if (i < first) out.arguments.emplace_back("self");
+    else if (one.name != nullptr && *one.name != '\0') out.arguments.emplace_back(one.name);
+    else out.arguments.push_back(joined({"arg", std::to_string(i - first)}));
+    if (arrays[i] && one.default_is_none)
+      throw ::nanobind::type_error(joined({NanobindPlace{&out, i}.prefix(), "its default is None, which no Arg takes. "
+                                                                            "Declare it "
+                                                                            "std::optional<dlbridge::Arg<...>>"})
+                                       .c_str());
+  }
+  out.overload = out.overloads->arities.size();
+  out.overloads->arities.push_back(arity);
+  return out;
+}
 template <class Return, class... Args, class... Extra>
 NanobindFunction describe_function(::nanobind::handle scope, const char* name, Return (*)(Args...),
                                    const Extra&... extra) {
-  std::vector<Declared> declared;
-  if (PyType_Check(scope.ptr())) declared.push_back({"self"});
-  const std::size_t first = declared.size();
-  (add_declared(declared, extra), ...);
-  declared.resize(sizeof...(Args));
+  Declared declared[sizeof...(Extra) + 1];
+  Declared* end = declared;
+  (add_declared(end, extra), ...);
   constexpr bool kStarred = ((std::is_same_v<std::remove_cvref_t<Args>, ::nanobind::args> ||
                               std::is_same_v<std::remove_cvref_t<Args>, ::nanobind::kwargs>) ||
                              ...);
-  OverloadSet::Arity arity{0, kStarred ? static_cast<std::size_t>(-1) : sizeof...(Args)};
-  for (const Declared& one : declared) arity.least += one.has_default || kStarred ? 0U : 1U;
-  NanobindFunction out{callable_text(scope, name), {}, &overload_set(scope.ptr(), name)};
-  out.overload = out.overloads->arities.size();
-  out.overloads->arities.push_back(arity);
-  for (std::size_t i = 0; i < declared.size(); ++i)
-    out.arguments.push_back(declared[i].name.empty() ? "arg" + std::to_string(i - first) : declared[i].name);
   constexpr bool kArrays[] = {kIsArg<Args>..., false};
-  for (std::size_t i = 0; i < declared.size(); ++i)
-    if (kArrays[i] && declared[i].default_is_none)
-      throw ::nanobind::type_error((NanobindPlace{&out, i}.prefix() + "its default is None, which no Arg takes. "
-                                                                      "Declare it std::optional<dlbridge::Arg<...>>")
-                                       .c_str());
-  return out;
+  return describe_function(scope, name, {declared, end}, kArrays, sizeof...(Args), kStarred);
 }
 
 }  // namespace detail

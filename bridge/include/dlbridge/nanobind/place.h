@@ -4,7 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,12 +33,12 @@ struct OverloadSet {
     return false;
   }
 };
-[[gnu::visibility("hidden")]] inline OverloadSet& overload_set(PyObject* scope, const char* name) {
-  static auto* const all = new std::vector<std::unique_ptr<OverloadSet>>();
-  for (const auto& one : *all)
+[[gnu::visibility("hidden"), gnu::cold, gnu::noinline]] inline OverloadSet& overload_set(PyObject* scope,
+                                                                                         const char* name) {
+  static auto* const all = new std::vector<OverloadSet*>();
+  for (OverloadSet* one : *all)
     if (one->scope == scope && one->name == name) return *one;
-  all->push_back(std::make_unique<OverloadSet>(OverloadSet{scope, name, {}}));
-  return *all->back();
+  return *all->emplace_back(new OverloadSet{scope, name, {}});
 }
 
 struct NanobindFunction {
@@ -54,9 +53,9 @@ struct NanobindPlace {
   std::size_t index = 0;
   bool first_pass = false;  // only tried: refusals are silent
 
-  std::string argument() const { return function == nullptr ? "a" : function->arguments[index]; }
-  std::string prefix() const {
-    return function == nullptr ? "" : function->callable + ": argument '" + argument() + "': ";
+  const char* argument() const noexcept { return function == nullptr ? "a" : function->arguments[index].c_str(); }
+  [[gnu::cold, gnu::noinline]] std::string prefix() const {
+    return function == nullptr ? std::string() : joined({function->callable, ": argument '", argument(), "': "});
   }
   static bool default_is_none() noexcept { return false; }  // def() has refused it
 
@@ -77,8 +76,8 @@ struct NanobindPlace {
   }
   [[noreturn]] static void throw_pending() { throw ::nanobind::python_error(); }
 
-  Refusal refusal(const std::string& reason, int distance) const {
-    return {"argument '" + argument() + "': " + reason, index, distance};
+  [[gnu::cold, gnu::noinline]] Refusal refusal(const std::string& reason, int distance) const {
+    return {joined({"argument '", argument(), "': ", reason}), index, distance};
   }
 };
 

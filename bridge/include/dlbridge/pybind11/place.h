@@ -26,25 +26,28 @@ struct [[gnu::visibility("hidden")]] Place {
     const std::size_t i = index - (function->has_args && index > function->nargs_pos ? 1 : 0);
     return i < function->args.size() ? &function->args[i] : nullptr;
   }
-  std::string argument() const {
+  [[gnu::cold, gnu::noinline]] std::string argument() const {
     if (function == nullptr) return "a";
     const char* name = declared() != nullptr ? declared()->name : nullptr;
-    return name != nullptr && *name != '\0' ? name : "arg" + std::to_string(index - (function->is_method ? 1 : 0));
+    return name != nullptr && *name != '\0' ? name
+                                            : joined({"arg", std::to_string(index - (function->is_method ? 1 : 0))});
   }
   // "blur()", "Filter.blur()", "Filter()".
-  std::string callable() const {
+  [[gnu::cold, gnu::noinline]] std::string callable() const {
     std::string owner;
     if (PyObject* scope = function->scope.ptr(); scope != nullptr && PyType_Check(scope)) {
       const char* name = reinterpret_cast<PyTypeObject*>(scope)->tp_name;
       const char* dot = std::strrchr(name, '.');
       owner = dot == nullptr ? name : dot + 1;
-      if (function->is_constructor) return owner + "()";
-      if (function->name == nullptr || *function->name == '\0') return "property of " + owner;
+      if (function->is_constructor) return joined({owner, "()"});
+      if (function->name == nullptr || *function->name == '\0') return joined({"property of ", owner});
       owner += ".";
     }
-    return owner + function->name + "()";
+    return joined({owner, function->name, "()"});
   }
-  std::string prefix() const { return function == nullptr ? "" : callable() + ": argument '" + argument() + "': "; }
+  [[gnu::cold, gnu::noinline]] std::string prefix() const {
+    return function == nullptr ? std::string() : joined({callable(), ": argument '", argument(), "': "});
+  }
   bool default_is_none() const { return declared() != nullptr && declared()->value && declared()->value.is_none(); }
 
   // pybind11 asks all overloads without conversion, and then again with it. Reasons are collected the second time and
@@ -70,8 +73,8 @@ struct [[gnu::visibility("hidden")]] Place {
   }
   [[noreturn]] static void throw_pending() { throw ::pybind11::error_already_set(); }
 
-  Refusal refusal(const std::string& reason, int distance) const {
-    return {"argument '" + argument() + "': " + reason, index, distance};
+  [[gnu::cold, gnu::noinline]] Refusal refusal(const std::string& reason, int distance) const {
+    return {joined({"argument '", argument(), "': ", reason}), index, distance};
   }
 };
 inline void note_first_pass(const pyd::function_record& function) { refusals().begin(&function); }

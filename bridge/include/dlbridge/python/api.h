@@ -10,10 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "dlbridge/argument_text.h"
 #include "dlbridge/c_api.h"
-#include "dlbridge/dlpack_codec.h"
 #include "dlbridge/exception.h"
+#include "dlbridge/requirement.h"
 #include "dlbridge/tensor.h"
 #include "dlbridge/thread_exit.h"
 
@@ -26,7 +25,7 @@ namespace detail {
 // The Python error that was set, taken away.
 class [[gnu::visibility("hidden")]] PythonError {
  public:
-  PythonError() noexcept {
+  [[gnu::cold, gnu::noinline]] PythonError() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API >= 0x030C0000)
     value_ = PyErr_GetRaisedException();
 #else
@@ -49,11 +48,12 @@ class [[gnu::visibility("hidden")]] PythonError {
     Py_XDECREF(trace);
     return trace != nullptr;
   }
-  std::string message() const { return taken_text(PyObject_Str(value_)); }
+  [[gnu::cold, gnu::noinline]] std::string message() const { return taken_text(PyObject_Str(value_)); }
   // "ValueError: what it says"
-  std::string text() const {
-    return taken_text(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value_)), "__name__")) + ": " +
-           message();
+  [[gnu::cold, gnu::noinline]] std::string text() const {
+    std::string out = taken_text(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value_)), "__name__"));
+    out += ": ";
+    return out += message();
   }
   // Sets it again.
   void restore() noexcept {
@@ -62,14 +62,14 @@ class [[gnu::visibility("hidden")]] PythonError {
     Py_DECREF(value);
   }
 
-  static std::string utf8(PyObject* text) {
+  [[gnu::cold, gnu::noinline]] static std::string utf8(PyObject* text) {
     Py_ssize_t size = 0;
     const char* bytes = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
     return bytes != nullptr ? std::string(bytes, static_cast<std::size_t>(size)) : std::string();
   }
 
  private:
-  static std::string taken_text(PyObject* text) {
+  [[gnu::cold, gnu::noinline]] static std::string taken_text(PyObject* text) {
     std::string out = utf8(text);
     Py_XDECREF(text);
     PyErr_Clear();
@@ -151,16 +151,7 @@ class Reference {
   static void reset(Reference& a, Reference& b) noexcept {
     PyObject* const first = std::exchange(a.object_, nullptr);
     PyObject* const second = std::exchange(b.object_, nullptr);
-    if (first == nullptr && second == nullptr) return;
-    if (holds_gil()) [[likely]] {
-      detail::outlive_thread_exit([&] {
-        Py_XDECREF(first);
-        Py_XDECREF(second);
-      });
-    } else {
-      if (first != nullptr) api_table->release(first);
-      if (second != nullptr) api_table->release(second);
-    }
+    if (first != nullptr || second != nullptr) drop(first, second);
   }
   // For whoever surely holds the GIL.
   void reset_with_gil() noexcept { Py_CLEAR(object_); }
@@ -184,6 +175,18 @@ class Reference {
   Owner share() const { return share(object_); }
 
  private:
+  [[gnu::noinline]] static void drop(PyObject* first, PyObject* second) noexcept {
+    if (holds_gil()) [[likely]] {
+      detail::outlive_thread_exit([&] {
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+      });
+    } else {
+      if (first != nullptr) api_table->release(first);
+      if (second != nullptr) api_table->release(second);
+    }
+  }
+
   PyObject* object_ = nullptr;
 };
 
@@ -205,94 +208,6 @@ inline const DTypeInfo& known_dtype(DLDataType dtype) {
                                          ", is not one that this extension "
                                          "module was built with. Build it again with the installed dlbridge");
   return *row;
-}
-
-// A tensor of the record, with extents and strides of its own, that owns nothing.
-[[gnu::cold]] inline Tensor tensor_of(const c_api::Record& record) {
-  Tensor seen;
-  point_at_record(seen, record, known_dtype(record.dl.dtype));
-  return alias_of(seen);
-}
-
-[[gnu::cold]] inline std::string type_name_of(PyObject* object) {
-  char name[128];
-  api_table->type_name(object, name, sizeof name);
-  return name;
-}
-
-// The pending error, and what it says where the readers or the producer's own C code have raised it. What Python code
-// of the producer's raises is its own affair (it has a traceback), as is what is no plain message.
-class [[gnu::visibility("hidden")]] Unreadable {
- public:
-  enum class From : std::uint8_t { kReader, kConversion };  // the latter is Python code of the package's
-  [[gnu::cold, gnu::noinline]] explicit Unreadable(From from = From::kReader) {
-    if (from == From::kReader && error_.has_trace()) return;
-    PyObject* arguments = PyObject_GetAttrString(error_.value(), "args");
-    PyObject* first = arguments != nullptr && PyTuple_CheckExact(arguments) && PyTuple_Size(arguments) == 1
-                          ? PyTuple_GetItem(arguments, 0)
-                          : nullptr;
-    if (first != nullptr && PyUnicode_CheckExact(first)) reason_ = PythonError::utf8(first);
-    Py_XDECREF(arguments);
-    PyErr_Clear();
-    for (const std::string_view operation : {"asdlpack(): ", "stream: "})
-      if (reason_.starts_with(operation)) reason_.erase(0, operation.size());
-  }
-  // Another overload may be asked, as the object is no fitting array; KeyboardInterrupt, MemoryError and the like end
-  // the call.
-  bool is_refusal() const { return error_.matches(PyExc_Exception) && !error_.matches(PyExc_MemoryError); }
-  std::string text() const { return reason_.empty() ? error_.text() : reason_; }
-
-  template <class Place>
-  [[noreturn, gnu::cold]] void raise(const Place& place, const Requirement* r = nullptr) {
-    if (is_refusal() && !reason_.empty()) {
-      place.throw_if_others_refused(reason_);
-      std::string text = place.prefix() + reason_;
-      if (r != nullptr && r->writable && error_.matches(PyExc_BufferError))
-        text += ". The function writes to it: what it writes to a copy has to be copied back";
-      put(text);
-    }
-    error_.restore();
-    Place::throw_pending();
-  }
-
- private:
-  [[gnu::noinline]] void put(const std::string& text) noexcept {
-    PyObject* arguments = Py_BuildValue("(s)", text.c_str());
-    if (arguments == nullptr || PyObject_SetAttrString(error_.value(), "args", arguments) != 0) PyErr_Clear();
-    Py_XDECREF(arguments);
-  }
-
-  PythonError error_;
-  std::string reason_;
-};
-
-[[gnu::cold, gnu::noinline]] inline void set_type_error(const std::string& text) noexcept {
-  PyErr_SetString(PyExc_TypeError, text.c_str());
-}
-
-// What a DLPack capsule holds, without taking it; false where it is spent or nothing that can be read.
-[[gnu::cold, gnu::noinline]] inline bool peek_capsule(PyObject* capsule, Tensor& out) {
-  if (PyCapsule_IsValid(capsule, "dltensor")) {
-    const auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    return decode_dltensor(managed->dl_tensor, 0, out).ok();
-  }
-  if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return false;
-  const auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-  return managed->version.major == kDLPackVersion.major &&
-         decode_dltensor(managed->dl_tensor, managed->flags, out).ok();
-}
-
-constexpr bool conversion_may_help(Violation v) noexcept {
-  return v == Violation::kDType || v == Violation::kDevice || copy_repairs(v);
-}
-[[gnu::cold]] inline c_api::Wanted wanted_of(const Requirement& r) noexcept {
-  c_api::Wanted wanted{{0, 0, 0}, 0, 'A'};
-  for (const DTypeInfo& d : kDTypes)
-    if (r.dtypes == dtypes(d.id)) wanted.dtype = to_dl(d.id);
-  if (r.devices != kAnyDevice)
-    wanted.device_type = (r.devices & kOnHost) != 0 ? kDLCPU : (r.devices & kOnCuda) != 0 ? kDLCUDA : 0;
-  if (r.strides != stride_rule::any) wanted.order = r.strides == stride_rule::f_contig ? 'F' : 'C';
-  return wanted;
 }
 
 }  // namespace detail

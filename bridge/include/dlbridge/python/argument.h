@@ -4,15 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "dlbridge/check.h"
 #include "dlbridge/options.h"
-#include "dlbridge/python/api.h"
-#include "dlbridge/python/refusals.h"
+#include "dlbridge/python/refuse.h"
 #include "dlbridge/tensor_view.h"
 
 namespace dlbridge {
@@ -44,11 +43,26 @@ struct is_layout : std::bool_constant<LayoutTag<C>> {};
 template <class C>
 struct is_device : std::bool_constant<DeviceTag<C>> {};
 
+// std::construct_at(), whose header takes half as long to compile as all of this.
+template <class T, class... From>
+void make_at(T* place, const From&... from) noexcept {
+  ::new (static_cast<void*>(place)) T(from...);
+}
+
 // What the reader fills for one array.
 template <int Capacity>
 struct Reading {
   c_api::Record record;
   std::int64_t dims[2 * Capacity + 1];
+
+  Reading() noexcept {}  // filled by the reader
+  Reading(const Reading& other) noexcept : record(other.record) {
+    if (record.dl.shape != other.dims) return;
+    std::memcpy(dims, other.dims, sizeof dims);
+    record.dl.shape = dims;
+    record.dl.strides = dims + Capacity;
+  }
+  Reading& operator=(const Reading&) = delete;
 };
 
 // What an argument of any rank keeps: the reading as it is, for nothing is copied twice. Extents lie here, where the
@@ -162,7 +176,7 @@ class Arg {
         flags_(other.flags_),
         given_(std::move(other.given_)),
         converted_(other.converted_) {
-    std::construct_at(&kept_, other.kept_);
+    detail::make_at(&kept_, other.kept_);
   }
   ~Arg() { detail::Reference::reset(holder_, given_); }
   Arg& operator=(Arg&& other) noexcept {
@@ -170,7 +184,7 @@ class Arg {
     given_ = std::move(other.given_);
     flags_ = other.flags_;
     converted_ = other.converted_;
-    std::construct_at(&kept_, other.kept_);
+    detail::make_at(&kept_, other.kept_);
     return *this;
   }
 
@@ -220,8 +234,7 @@ class Arg {
   explicit Arg(std::nullptr_t) noexcept {}  // Loaded's; load() makes it one
 
   static constexpr bool kTyped = !std::is_void_v<T> && !detail::kIsAnyOf<T>;
-  static constexpr Requirement kShapeOnly{
-      .min_rank = kRequirement.min_rank, .max_rank = kRequirement.max_rank, .extents = kRequirement.extents};
+  static constexpr detail::ArgKind kKind{&kRequirement, kMayConvert, kOverloaded};
   using Kept = typename detail::kept_of<T, kRank, Layout, Device>::type;
   static_assert(std::is_nothrow_copy_constructible_v<Kept> && std::is_trivially_destructible_v<Kept>);
   static constexpr bool kAnyRank = std::is_same_v<Kept, detail::AnyRank>;
@@ -246,7 +259,7 @@ class Arg {
       remember(object);
       return true;
     }
-    return recover(object, convert, place, outcome, space(local).record);
+    return recover(object, convert, place, outcome, space(local));
   }
   // For results that are to be like it. A NumPy array is its own holder, and a capsule has nothing more to give.
   void remember(PyObject* object) noexcept {
@@ -255,48 +268,9 @@ class Arg {
   // What Python gave, or what was read of it. Borrowed.
   PyObject* given() const noexcept { return given_.get() != nullptr ? given_.get() : holder_.get(); }
 
-  // What load() would say of a capsule, which is left as it is.
-  template <class Place>
-  [[gnu::cold, gnu::noinline]] static bool fits(PyObject* capsule, bool convert, const Place& place) {
-    Tensor t;
-    if (!detail::peek_capsule(capsule, t)) return true;  // the reader says why not
-    const Violation v = find_violation(t, kRequirement);
-    if (v == Violation::kNone || (convert && kMayConvert && detail::conversion_may_help(v))) return true;
-    return refuse(v, t, capsule, place);
-  }
-
-  template <class Place>
-  [[gnu::cold, gnu::noinline]] static bool refuse(Violation v, const Tensor& t, PyObject* object, const Place& place) {
-    if (place.first_pass || kOverloaded) return false;
-    const std::string reason = detail::refusal_text(v, t, kRequirement, place.argument(), detail::type_name_of(object));
-    const int distance = detail::distance(t, kRequirement);
-    if (place.another_follows(reason, distance)) return false;
-    throw_reason(place, reason, distance);
-  }
-  template <class Place>
-  [[noreturn, gnu::cold, gnu::noinline]] static void throw_reason(const Place& place, const std::string& reason,
-                                                                  int distance = detail::Refusal::kFarthest) {
-    place.throw_if_others_refused(reason, distance);
-    detail::set_type_error(place.prefix() + reason);
-    Place::throw_pending();
-  }
-  // A Python error is set.
-  using From = detail::Unreadable::From;
-  template <class Place>
-  [[gnu::cold, gnu::noinline]] static bool refuse_unreadable(PyObject* object, const Place& place,
-                                                             From from = From::kReader) {
-    detail::Unreadable error(from);
-    if (error.is_refusal()) {
-      if (place.first_pass || kOverloaded || place.another_follows(error.text())) return false;
-      if (object == Py_None && place.default_is_none())
-        throw_reason(place, "None, its default, is not an array. The function has to take std::optional<Arg<...>>");
-    }
-    error.raise(place, &kRequirement);
-  }
-
   // Reads `object`. kUnfit: it stays held, and space(local) describes it.
   Outcome take(PyObject* object, Reading& local) {
-    if constexpr (kAnyRank) std::construct_at(&kept_);
+    if constexpr (kAnyRank) detail::make_at(&kept_);
     auto& [record, dims] = space(local);
     if (detail::api_table->read(object, &record, dims, kCapacity) != 0) [[unlikely]]
       return Outcome::kUnreadable;
@@ -314,34 +288,36 @@ class Arg {
       return Outcome::kUnfit;
     flags_ = record.flags;
     if constexpr (kAnyRank) kept_.adopt();
-    else std::construct_at(&kept_, Kept::unchecked(t));
+    else detail::make_at(&kept_, Kept::unchecked(t));
     return Outcome::kTaken;
   }
 
   // After a failed take(): a conversion where that is allowed, else the reason, or false.
   template <class Place>
   [[gnu::cold, gnu::noinline]] bool recover(PyObject* object, bool convert, const Place& place, Outcome outcome,
-                                            const c_api::Record& record) {
+                                            const Reading& reading) {
     const detail::Reference read = std::move(holder_);
-    const bool may_convert = convert && kMayConvert;
-    if (outcome == Outcome::kUnreadable) {
+    const c_api::Record* record = outcome == Outcome::kUnfit ? &reading.record : nullptr;
+    if constexpr (kMayConvert) {
       // A copy may be of the native byte order, and aligned. A capsule cannot be read twice.
-      if (!may_convert || PyErr_ExceptionMatches(PyExc_BufferError) == 0 || PyCapsule_CheckExact(object))
-        return refuse_unreadable(object, place);
-      PyErr_Clear();
-      return take_converted(object, object, nullptr, place);
+      const bool may_help = record != nullptr
+                                ? detail::conversion_may_help(detail::examine(kKind, object, record))
+                                : PyErr_ExceptionMatches(PyExc_BufferError) != 0 && !PyCapsule_CheckExact(object);
+      if (convert && may_help) {
+        if (record == nullptr) PyErr_Clear();
+        // What was read, not `object`: a capsule has nothing more to give.
+        return take_converted(record != nullptr ? read.get() : object, object, record != nullptr ? &reading : nullptr,
+                              place);
+      }
     }
-    Tensor t = detail::tensor_of(record);
-    Violation v = kMayConvert ? find_violation(t, kShapeOnly) : Violation::kNone;  // no conversion repairs that
-    if (v == Violation::kNone) v = find_violation(t, kRequirement);
-    // What was read, not `object`: a capsule has nothing more to give.
-    if (may_convert && detail::conversion_may_help(v)) return take_converted(read.get(), object, &t, place);
-    return refuse(v, t, object, place);
+    return record != nullptr ? detail::refuse(kKind, object, record, place)
+                             : detail::refuse_unreadable(kKind, object, place);
   }
 
-  // `seen`: what `object` is as it stands; null where it cannot be read as it stands.
+  // `given`: what `object` is as it stands; null where it cannot be read as it stands.
   template <class Place>
-  bool take_converted(PyObject* source, PyObject* object, const Tensor* seen, const Place& place) {
+  bool take_converted(PyObject* source, PyObject* object, const Reading* given, const Place& place) {
+    const Reading seen = given != nullptr ? *given : Reading();
     const c_api::Wanted wanted = detail::wanted_of(kRequirement);
     const detail::Reference converted(detail::api_table->adapt(source, &wanted));
     Reading local;
@@ -351,11 +327,10 @@ class Arg {
       converted_ = true;
       return true;
     }
-    if (outcome == Outcome::kUnreadable) return refuse_unreadable(object, place, From::kConversion);
-    const Tensor made = detail::tensor_of(space(local).record);
-    holder_.reset_with_gil();
-    const Tensor& t = seen != nullptr ? *seen : made;
-    return refuse(find_violation(t, kRequirement), t, object, place);
+    if (outcome == Outcome::kUnreadable)
+      return detail::refuse_unreadable(kKind, object, place, detail::Unreadable::From::kConversion);
+    const detail::Reference made = std::move(holder_);
+    return detail::refuse(kKind, object, given != nullptr ? &seen.record : &space(local).record, place);
   }
 
   auto make_view() const noexcept {

@@ -27,7 +27,7 @@ class Loaded {
   // What load() would say of a capsule, which is good for one reading, and is left as it is.
   template <class Place>
   static bool fits(PyObject* capsule, bool convert, const Place& place) {
-    return A::fits(capsule, convert, place);
+    return detail::fits(A::kKind, capsule, convert, place);
   }
   A& get() noexcept { return value_; }
 

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace dlbridge::detail {
+
+// One after another. Whatever is only said once in a while is put together here: of each operator+ compilers make code
+// of its own.
+[[gnu::cold, gnu::noinline]] inline std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string out;
+  for (const std::string_view part : parts) out += part;
+  return out;
+}
 
 // Of one overload.
 struct Refusal {
@@ -38,11 +48,12 @@ struct [[gnu::visibility("hidden")]] Refusals {
 // "blur(): no overload takes these arguments:", each refusal on a line, the closest of them so named.
 [[gnu::cold, gnu::noinline]] inline std::string refusals_text(const std::string& callable,
                                                               const std::vector<Refusal>& all) {
-  std::string lines = callable + ": no overload takes these arguments:";
+  std::string lines = joined({callable, ": no overload takes these arguments:"});
   for (const Refusal& one : all) {
     bool closest = true;
     for (const Refusal& other : all) closest = closest && (&one == &other || one.closer_than(other));
-    lines += (closest ? "\n    closest: " : "\n    ") + one.text;
+    lines += closest ? "\n    closest: " : "\n    ";
+    lines += one.text;
   }
   return lines;
 }
