@@ -1,4 +1,4 @@
-// rowkit: functions over the rows of a matrix that take NumPy's arrays, PyTorch's tensors and all others without a copy.
+// rowkit: functions over the rows of a matrix that take NumPy arrays, PyTorch tensors and all others without a copy.
 #include <dlbridge/empty.h>
 #include <dlbridge/nanobind.h>
 

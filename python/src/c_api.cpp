@@ -278,6 +278,25 @@ constexpr c_api::Table kTable{
     examine,
 };
 
+// Where extensions that were built before look: functions are appended to the table, and nothing moves.
+static_assert(sizeof(void*) != 8 ||
+              (offsetof(c_api::Table, read) == 16 && offsetof(c_api::Table, adapt) == 24 &&
+               offsetof(c_api::Table, wrap) == 32 && offsetof(c_api::Table, convert) == 40 &&
+               offsetof(c_api::Table, release) == 48 && offsetof(c_api::Table, parse_stream) == 56 &&
+               offsetof(c_api::Table, order) == 64 && offsetof(c_api::Table, current_stream) == 72 &&
+               offsetof(c_api::Table, raise) == 80 && offsetof(c_api::Table, type_name) == 88 &&              // 1.0
+               offsetof(c_api::Table, convert_like) == 96 && offsetof(c_api::Table, read_argument) == 104 &&  // 1.1
+               offsetof(c_api::Table, examine) == 112 && sizeof(c_api::Table) == 120));                       // 1.2
+static_assert(sizeof(void*) != 8 ||
+              (offsetof(c_api::Record, flags) == 48 && offsetof(c_api::Record, size) == 56 &&
+               offsetof(c_api::Record, ready_handle) == 64 && offsetof(c_api::Record, ready_kind) == 72 &&
+               offsetof(c_api::Record, protocol) == 73 && offsetof(c_api::Record, holder) == 80 &&
+               sizeof(c_api::Record) == 88 && offsetof(c_api::Wanted, device_type) == 4 &&
+               offsetof(c_api::Wanted, order) == 8 && sizeof(c_api::Wanted) == 12 &&
+               offsetof(c_api::Need, device_type) == 4 && offsetof(c_api::Need, ndim) == 8 &&
+               offsetof(c_api::Need, order) == 12 && offsetof(c_api::Need, writable) == 13 &&
+               sizeof(c_api::Need) == 16));
+
 // The same table for C.
 static_assert(sizeof(dlbridge_table) == sizeof(c_api::Table) && sizeof(dlbridge_record) == sizeof(c_api::Record) &&
               sizeof(dlbridge_need) == sizeof(c_api::Need) && DLBRIDGE_C_MAJOR == c_api::kMajor &&
