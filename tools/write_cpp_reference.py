@@ -41,7 +41,7 @@ PUBLIC = {
     "pybind11/function.h": ("def",),
     "pybind11/connect.h": ("connect",),
     "nanobind.h": ("connect",),
-    "nanobind/function.h": ("def",),
+    "nanobind/function.h": ("def", "def_prop_rw"),
     "python/visit.h": ("visit",),
     "python/result.h": ("like", "as", "Result", "keep"),
     "python/framework.h": ("As", "as", "other_module"),

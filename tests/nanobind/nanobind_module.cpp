@@ -4,6 +4,7 @@
 #include <dlbridge/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -11,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace nb = nanobind;
@@ -38,6 +40,9 @@ struct Filter {
   std::vector<float> values;
   explicit Filter(std::vector<float> v) : values(std::move(v)) {}
   double apply(const Row& a) const { return sum(a.view()) * values.front(); }
+  Filter(const Row& a, float by) : values(a.view().begin(), a.view().end()) {
+    for (float& x : values) x *= by;
+  }
   void assign(Row a) { values.assign(a.view().begin(), a.view().end()); }
 };
 
@@ -80,6 +85,41 @@ void define_arguments(nb::module_& m) {
   });
 }
 
+// Arrays within the standard's templates, and beside *args and **kwargs.
+void define_places(nb::module_& m) {
+  const auto total = [](const std::vector<Row>& all) {
+    double out = 0;
+    for (const Row& one : all) out += sum(one.view());
+    return out;
+  };
+  def(m, "list", total, "all"_a);
+  def(m, "list_unlocked", total, "all"_a, nb::call_guard<nb::gil_scoped_release>());
+  def(m, "optional_by_reference", [](const std::optional<Row>& a) { return a ? sum(a->view()) : -1; });
+  def(
+      m, "optional_in_the_middle",
+      [](int n, std::optional<Row> a, int k) { return n + k + (a ? static_cast<int>(sum(a->view())) : 0); }, "n"_a,
+      "a"_a = nb::none(), "k"_a = 5);
+  using Either = std::variant<std::monostate, Row, std::int64_t>;
+  def(m, "either", [](const Either& a) { return a.index(); }, "a"_a.none());
+  using Several = std::variant<std::int64_t, Row, Arg<const double, rank<1>>, Arg<const double, rank<2>, may_convert>>;
+  def(m, "several", [](const Several& a) { return a.index(); }, "a"_a);
+  def(
+      m, "list_of_several",
+      [](const std::vector<Several>& all) {
+        std::vector<std::size_t> out;
+        for (const Several& one : all) out.push_back(one.index());
+        return out;
+      },
+      "all"_a);
+  def(m, "several_or_pair", [](const Several& a) { return a.index(); }, "a"_a);
+  def(m, "several_or_pair", [](Row, Row) { return 99; }, "a"_a, "b"_a);
+  def(m, "several_or_text", [](const Several& a) { return a.index(); }, "a"_a);
+  def(m, "several_or_text", [](const std::string& text) { return text.size(); }, "a"_a);
+  def(m, "starred", [](Row a, const nb::args& rest, const nb::kwargs& named) {
+    return sum(a.view()) + static_cast<double>(10 * rest.size() + 100 * named.size());
+  });
+}
+
 void define_overloads(nb::module_& m) {
   def(m, "over", [](Arg<const float, rank<2>> a) { return "floats " + std::to_string(a.view().rank()); }, "a"_a);
   def(m, "over", [](Arg<const int, rank<1>> a) { return "ints " + std::to_string(a.view().rank()); }, "a"_a);
@@ -108,7 +148,15 @@ void define_class(nb::module_& m) {
   def(
       filter, "__init__", [](Filter* self, const Row& a) { new (self) Filter({a.view().begin(), a.view().end()}); },
       "a"_a);
+  def(filter, nb::init<const Row&, float>(), "a"_a, "by"_a);
+  def_prop_rw(
+      filter, "data", [](const Filter& self) { return self.values.front(); },
+      [](Filter& self, const Row& a) { self.values.assign(a.view().begin(), a.view().end()); });
+  def_prop_rw(filter, "assigned", [](const Filter& self) { return self.values.size(); }, &Filter::assign);
   def(filter, "apply", &Filter::apply, "a"_a);
+  def(
+      filter, "with", [](Filter& self, const Row& a, float by) { return by * sum(a.view()) * self.values[0]; }, "a"_a,
+      "by"_a = 2);
   def(filter, "assign", &Filter::assign, "a"_a);
   filter.def_prop_ro(
       "values", [](Filter& self) { return Result(from(borrow(std::span(self.values), unowned))); },
@@ -122,6 +170,7 @@ NB_MODULE(nanobind_module, m) {
   connect();
   define_arguments(m);
   define_overloads(m);
+  define_places(m);
   define_results(m);
   define_class(m);
   m.def("none_default",

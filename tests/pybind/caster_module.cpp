@@ -12,6 +12,7 @@
 
 #include "caster_access.h"
 #include "caster_dtypes.h"
+#include "caster_places.h"
 
 namespace py = pybind11;
 using namespace dlbridge;
@@ -104,26 +105,8 @@ void define_arguments(py::module_& m) {
 
 using Row = Arg<const float, rank<1>>;
 
-// Members of all kinds.
-struct Filter {
-  double total;
-
-  explicit Filter(Matrix a) : total(sum(a.view())) {}
-  double apply(Matrix a, double factor) const { return sum(a.view()) * factor; }
-};
-
 // What an error has to name, however pybind11 comes to call the function.
 void define_named(py::module_& m) {
-  py::class_<Filter>(m, "Filter")
-      .def(py::init<Matrix>(), py::arg("a"))
-      .def("apply", &Filter::apply, py::arg("a"), py::arg("factor") = 1)
-      .def("unnamed", &Filter::apply)
-      .def(
-          "__add__", [](const Filter& f, Matrix a) { return f.total + sum(a.view()); }, py::is_operator())
-      .def_static(
-          "of", [](Matrix a) { return Filter(std::move(a)); }, py::arg("a"))
-      .def_property(
-          "data", [](const Filter& f) { return f.total; }, [](Filter& f, Matrix a) { f.total = sum(a.view()); });
   def(m, "dot", [](Row x, Row y) { return x.view()(0) * y.view()(0); }, py::arg("x"), py::arg("y"));
   m.def("plain_dot", [](Row x, Row y) { return x.view()(0) * y.view()(0); }, py::arg("x"), py::arg("y"));
   m.def("keyword_only", [](const py::args&, Matrix a) { return sum(a.view()); }, py::arg("a"));
@@ -343,6 +326,7 @@ PYBIND11_MODULE(caster_module, m) {
   });
   define_arguments(m);
   define_named(m);
+  define_places(m);
   define_overloads(m);
   define_dtypes(m);
   define_access(m);

@@ -41,8 +41,52 @@ CALLS = {
     "member": (lambda m, bad: m.Filter(matrix()).apply(bad), "Filter.apply(): argument 'a': "),
     "member without names": (lambda m, bad: m.Filter(matrix()).unnamed(bad, 1), "Filter.unnamed(): argument 'arg0': "),
     "static member": (lambda m, bad: m.Filter.of(bad), "Filter.of(): argument 'a': "),
-    "property": (lambda m, bad: setattr(m.Filter(matrix()), "data", bad), "property of Filter: argument 'arg0': "),
+    "property": (lambda m, bad: setattr(m.Filter(matrix()), "data", bad), "Filter.data: argument 'value': "),
+    "static property": (
+        lambda m, bad: setattr(m.Filter, "shared", bad),
+        "a function without a name: argument 'arg1': ",
+    ),
+    "member by dlbridge::def": (lambda m, bad: m.Filter(matrix()).add(bad), "Filter.add(): argument 'a': "),
+    "lambda as a member": (lambda m, bad: m.Filter(matrix()).minus(bad), "Filter.minus(): argument 'a': "),
+    "constructor by dlbridge::def": (lambda m, bad: m.Filter(bad, 2.0), "Filter(): argument 'b': "),
+    "factory": (lambda m, bad: m.Factory(bad, n=2), "Factory(): argument 'a': "),
+    "py::args and py::kwargs": (lambda m, bad: m.starred_both(bad, 1, k=2), "starred_both(): argument 'arg0': "),
+    "py::kwargs": (lambda m, bad: m.named_rest(a=bad, k=2), "named_rest(): argument 'a': "),
+    "default values": (lambda m, bad: m.plus(bad), "plus(): argument 'a': "),
+    "std::optional between others": (
+        lambda m, bad: m.optional_in_the_middle(1, bad),
+        "optional_in_the_middle(): argument 'a': ",
+    ),
+    "std::variant": (lambda m, bad: m.either(bad), "either(): argument 'a': "),
+    "std::variant, module.def": (lambda m, bad: m.plain_either(bad), "plain_either(): argument 'a': "),
 }
+
+
+TAKEN = {
+    "constructor by dlbridge::def": (lambda m, a: m.Filter(a, 2.0).data, 132),
+    "member by dlbridge::def": (lambda m, a: m.Filter(a).add(a), 132),
+    "lambda as a member": (lambda m, a: m.Filter(a).minus(a), 0),
+    "property": (lambda m, a: [f := m.Filter(2 * a), setattr(f, "data", a), f.data][-1], 66),
+    "static property": (lambda m, a: [setattr(m.Filter, "shared", a), m.Filter.shared][-1], 1),
+    "factory": (lambda m, a: type(m.Factory(a)).__name__, "Factory"),
+    "py::args and py::kwargs": (lambda m, a: m.starred_both(a, 1, 2, k=3), 66 + 20 + 100),
+    "py::kwargs": (lambda m, a: m.named_rest(k=3, a=a), 67),
+    "std::optional between others": (lambda m, a: m.optional_in_the_middle(1, a, "xy"), 69),
+    "std::optional left out": (lambda m, a: m.optional_in_the_middle(1), 5),
+    "std::variant": (lambda m, a: [m.either(x) for x in (None, a, 3, a.__dlpack__())], [0, 1, 2, 1]),
+    "std::variant of several arrays": (
+        lambda m, a: [f(x) for f in (m.several, m.plain_several) for x in (7, a[0], a[0].astype("float64"), a)],
+        [0, 1, 2, 3] * 2,
+    ),
+    "std::variant, lambda with captures": (lambda m, a: m.capturing_several(a[0]), 2),
+    "std::vector of std::variant": (lambda m, a: m.list_of_several([a[0], 1, a]), [1, 0, 3]),
+    "overloads of std::variant": (lambda m, a: [m.several_or_text(x) for x in (a[0], "x")], [1, "text"]),
+}
+
+
+@pytest.mark.parametrize(("call", "result"), TAKEN.values(), ids=list(TAKEN))
+def test_an_array_that_fits_is_taken_there(ext, call, result):
+    assert call(ext, matrix()) == result
 
 
 @pytest.mark.parametrize(("call", "names"), CALLS.values(), ids=list(CALLS))
@@ -76,6 +120,51 @@ def test_errors_of_the_producers_own_code_are_left_alone(ext):
     for call, _ in CALLS.values():
         with pytest.raises(ValueError, match="^my own words$"):
             call(ext, Broken())
+
+
+SEVERAL = {
+    "def": (lambda m, bad: m.several(bad), "several(): argument 'a': "),
+    "module.def": (lambda m, bad: m.plain_several(bad), "plain_several(): argument 'a': "),
+    "lambda with captures": (lambda m, bad: m.capturing_several(bad), "capturing_several(): argument 'a': "),
+    "std::vector": (lambda m, bad: m.list_of_several([ROW, bad]), "list_of_several(): argument 'all': "),
+}
+
+
+@pytest.mark.parametrize(("call", "names"), SEVERAL.values(), ids=list(SEVERAL))
+def test_each_alternative_of_a_variant_says_why_it_does_not_take_an_array(ext, call, names):
+    for _ in range(2):
+        with pytest.raises(TypeError) as error:
+            call(ext, np.ones(2, "int32"))
+        lines = str(error.value).splitlines()
+        assert lines[0] == names + "none of the alternatives takes this:"
+        assert [line.strip().partition(", got (2,) [numpy.ndarray, int32")[0] for line in lines[1:]] == [
+            "expected dtype float32",
+            "expected dtype float64",
+            "expected rank 2",
+        ]
+    # What is alike of all of them is said once, as the error that it is.
+    with pytest.raises(dlbridge.ProtocolError) as error:
+        call(ext, "text")
+    assert str(error.value).startswith(names + "str has none of")
+
+
+def test_overloads_tell_what_the_alternatives_of_a_variant_say(ext):
+    with pytest.raises(TypeError, match=r"(?s)^several_or_text\(\): .*'a': none of the .*float32.*float64.*rank 2"):
+        ext.several_or_text(np.ones(2, "int32"))
+
+
+def test_a_capsule_that_no_alternative_takes_is_not_consumed(ext):
+    producer = Exporter((2,), dtype=(0, 32, 1))
+    capsule = producer.capsule()
+    with pytest.raises(TypeError, match="none of the alternatives takes this"):
+        ext.several(capsule)
+    assert asdlpack(capsule).dtype == "int32"
+    producer.assert_all_deleted_once()
+
+
+def test_none_as_the_default_of_a_member(ext):
+    with pytest.raises(TypeError, match=r"^Pair.f\(\): argument 'x': its default is None, .*std::optional"):
+        ext.define_none_member(types.ModuleType("other"))
 
 
 def test_an_operator_lets_the_other_operand_try(ext):

@@ -68,6 +68,23 @@ TAKEN = {
     "capsule": (lambda m: m.dot(ROW.__dlpack__(), asdlpack(ROW).__dlpack__()), 9),
     "capsule, call_guard": (lambda m: m.guarded(ROW.__dlpack__()), 3),
     "member": (lambda m: m.Filter(ROW + 1).apply(ROW), 3),
+    "lambda as a member": (lambda m: getattr(m.Filter(ROW + 1), "with")(ROW, by=3), 9),
+    "constructor by nb::init": (lambda m: m.Filter(ROW + 1, 2).apply(ROW), 6),
+    "property": (lambda m: [f := m.Filter(ROW), setattr(f, "data", ROW + 7), f.data][-1], 7),
+    "property by a member": (lambda m: [f := m.Filter(ROW), setattr(f, "assigned", ROW[:2]), f.assigned][-1], 2),
+    "nb::args and nb::kwargs": (lambda m: m.starred(ROW, 1, 2, k=3), 123),
+    "std::vector": (lambda m: m.list([ROW, asdlpack(ROW)]), 6),
+    "std::vector, call_guard": (lambda m: m.list_unlocked([ROW, ROW.__dlpack__()]), 6),
+    "std::optional by reference": (lambda m: [m.optional_by_reference(x) for x in (ROW, None)], [3, -1]),
+    "std::optional between others": (lambda m: m.optional_in_the_middle(1, ROW), 9),
+    "std::optional left out": (lambda m: m.optional_in_the_middle(1, k=2), 3),
+    "std::variant": (lambda m: [m.either(x) for x in (None, ROW, 3, ROW.__dlpack__())], [0, 1, 2, 1]),
+    "std::variant of several arrays": (
+        lambda m: [m.several(x) for x in (7, ROW, ROW.astype("float64"), MATRIX)],
+        [0, 1, 2, 3],
+    ),
+    "std::vector of std::variant": (lambda m: m.list_of_several([ROW, 1, MATRIX]), [1, 0, 3]),
+    "overloads of std::variant": (lambda m: [m.several_or_text(x) for x in (ROW, "text")], [1, 4]),
 }
 
 
@@ -101,6 +118,23 @@ CALLS = {
     "constructor": (lambda m, bad: m.Filter(bad), "Filter(): argument 'a': "),
     "member": (lambda m, bad: m.Filter(ROW).apply(bad), "Filter.apply(): argument 'a': "),
     "member by value": (lambda m, bad: m.Filter(ROW).assign(bad), "Filter.assign(): argument 'a': "),
+    "constructor by nb::init": (lambda m, bad: m.Filter(bad, 2.0), "Filter(): argument 'a': "),
+    "lambda as a member": (lambda m, bad: getattr(m.Filter(ROW), "with")(bad), "Filter.with(): argument 'a': "),
+    "property": (lambda m, bad: setattr(m.Filter(ROW), "data", bad), "Filter.data: argument 'value': "),
+    "property by a member": (
+        lambda m, bad: setattr(m.Filter(ROW), "assigned", bad),
+        "Filter.assigned: argument 'value': ",
+    ),
+    "nb::args and nb::kwargs": (lambda m, bad: m.starred(bad, 1, k=2), "starred(): argument 'arg0': "),
+    "default values": (lambda m, bad: m.scale(bad), "scale(): argument 'a': "),
+    "std::optional": (lambda m, bad: m.optional(bad), "optional(): argument 'a': "),
+    "std::optional between others": (
+        lambda m, bad: m.optional_in_the_middle(1, bad),
+        "optional_in_the_middle(): argument 'a': ",
+    ),
+    "std::vector": (lambda m, bad: m.list([ROW, bad]), "list(): argument 'all': "),
+    "std::vector, call_guard": (lambda m, bad: m.list_unlocked([bad]), "list_unlocked(): argument 'all': "),
+    "std::variant": (lambda m, bad: m.either(bad), "either(): argument 'a': "),
     "module.def": (lambda m, bad: m.plain(bad), ""),
     "nb::cast": (lambda m, bad: m.cast(bad), ""),
 }
@@ -143,6 +177,36 @@ def test_errors_of_the_producers_own_code_are_left_alone(ext, kind):
     for call, _ in CALLS.values():
         with pytest.raises(kind, match="^my own words$"):
             call(ext, Broken())
+
+
+SEVERAL = {
+    "alone": (lambda m, bad: m.several(bad), "several(): argument 'a': "),
+    "std::vector": (lambda m, bad: m.list_of_several([ROW, bad]), "list_of_several(): argument 'all': "),
+}
+
+
+@pytest.mark.parametrize(("call", "names"), SEVERAL.values(), ids=list(SEVERAL))
+def test_each_alternative_of_a_variant_says_why_it_does_not_take_an_array(ext, call, names):
+    for _ in range(2):
+        with pytest.raises(TypeError) as error:
+            call(ext, np.ones(2, "int32"))
+        lines = str(error.value).splitlines()
+        assert lines[0] == names + "none of the alternatives takes this:"
+        assert [line.strip().partition(", got (2,) [numpy.ndarray, int32")[0] for line in lines[1:]] == [
+            "expected dtype float32",
+            "expected dtype float64",
+            "expected rank 2",
+        ]
+    with pytest.raises(dlbridge.ProtocolError) as error:
+        call(ext, "text")
+    assert str(error.value).startswith(names + "str has none of")
+
+
+def test_a_capsule_that_no_alternative_takes_is_not_consumed(ext):
+    capsule = np.arange(3, dtype="int32").__dlpack__()
+    with pytest.raises(TypeError, match="none of the alternatives takes this"):
+        ext.several(capsule)
+    assert asdlpack(capsule).dtype == "int32"
 
 
 def test_another_argument_that_does_not_fit_is_left_to_nanobind(ext):

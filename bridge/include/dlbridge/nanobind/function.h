@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dlbridge/nanobind/pending.h"
+#include "dlbridge/nanobind/within.h"
 
 namespace dlbridge {
 
@@ -16,15 +17,17 @@ namespace detail {
 
 // What nanobind is told of a parameter, and the argument of the function itself.
 template <class A>
-using Passed = std::conditional_t<kIsPending<A>, Pending<std::remove_cvref_t<A>>&, A>;
+using Passed = std::conditional_t<kIsPending<A>, Pending<std::remove_cvref_t<A>>&,
+                                  std::conditional_t<kHoldsArrays<A>, Within<std::remove_cvref_t<A>>&, A>>;
 
 template <class A>
 void require(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
-  if constexpr (kIsPending<A>) passed.require({&function, index});
+  if constexpr (kIsPending<A> || kHoldsArrays<A>) passed.require({&function, index});
 }
 template <class A>
 decltype(auto) unwrap(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
-  if constexpr (!kIsPending<A>) return static_cast<A&&>(passed);
+  if constexpr (kHoldsArrays<A>) return passed.template get<A>();
+  else if constexpr (!kIsPending<A>) return static_cast<A&&>(passed);
   else if constexpr (std::is_lvalue_reference_v<A>) return static_cast<A>(passed.get({&function, index}));
   else return std::move(passed.get({&function, index}));
 }
@@ -136,6 +139,32 @@ Scope& def(Scope& scope, const char* name, F&& f, const Extra&... extra) {
   auto [callable, signature] = detail::callable_of(std::forward<F>(f));
   detail::NanobindFunction function = detail::describe_function(scope, name, signature, extra...);
   scope.def(name, detail::with_names(std::move(callable), std::move(function), signature), extra...);
+  return scope;
+}
+
+// scope.def(nb::init<...>(), extra...): errors name the class.
+template <class Class, class... Options, class... Args, class... Extra>
+::nanobind::class_<Class, Options...>& def(::nanobind::class_<Class, Options...>& scope, ::nanobind::init<Args...>,
+                                           const Extra&... extra) {
+  static_assert(
+      std::is_same_v<typename ::nanobind::class_<Class, Options...>::Alias, Class>,
+      "def(nb::init<...>()) of a class that Python may derive from with a trampoline: define \"__init__\" with "
+      "a function that makes the trampoline");
+  const auto make = [](::nanobind::pointer_and_handle<Class> self, Args... args) {
+    ::new (static_cast<void*>(self.p)) Class(static_cast<Args&&>(args)...);
+  };
+  return def(scope, "__init__", make, extra...);
+}
+
+// scope.def_prop_rw(name, getter, setter, extra...) with a setter that takes an array: errors name the property.
+template <class Class, class... Options, class Getter, class Setter, class... Extra>
+::nanobind::class_<Class, Options...>& def_prop_rw(::nanobind::class_<Class, Options...>& scope, const char* name,
+                                                   Getter&& getter, Setter&& setter, const Extra&... extra) {
+  auto [callable, signature] = detail::callable_of(std::forward<Setter>(setter));
+  detail::NanobindFunction named = detail::describe_function(scope, name, signature, ::nanobind::arg("value"));
+  named.callable.erase(named.callable.size() - 2);  // no parentheses
+  scope.def_prop_rw(name, std::forward<Getter>(getter),
+                    detail::with_names(std::move(callable), std::move(named), signature), extra...);
   return scope;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "dlbridge/nanobind/place.h"
 #include "dlbridge/python/loaded.h"
@@ -80,6 +81,15 @@ struct Read<stream_arg> {
   stream_arg stream;
 };
 
+// What the casters of arrays refuse that lie within another's, as that of Arg in std::optional<Arg<…>>: that caster
+// tells nobody, so it is asked again once the names are known.
+struct RefusedWithin {
+  void (*explain)(PyObject*, const NanobindPlace&);  // throws the reason
+  ::nanobind::object object;
+  std::exception_ptr failure;  // of the object's own code, or the like
+};
+[[gnu::visibility("hidden")]] inline constinit thread_local std::vector<RefusedWithin>* refused_within = nullptr;
+
 template <class X>
 class Pending {
  public:
@@ -125,8 +135,10 @@ class Pending {
       get(NanobindPlace{});
       return true;
     } catch (...) {
+      const bool refused = state_ != State::kFailed;
       state_ = State::kFailed;
       failure_ = std::current_exception();
+      if (refused_within != nullptr) note(refused ? nullptr : failure_);
       return false;
     }
   }
@@ -134,6 +146,14 @@ class Pending {
 
  private:
   enum class State : std::uint8_t { kTaken, kCapsule, kRefused, kFailed };
+
+  void note(std::exception_ptr failure) const {
+    refused_within->push_back({explain, ::nanobind::borrow(object_), std::move(failure)});
+  }
+  static void explain(PyObject* object, const NanobindPlace& place) {
+    Pending again;
+    if (again.from_python(object, true)) again.get(place);
+  }
 
   [[gnu::cold, gnu::noinline]] void refuse(const NanobindPlace& place) {
     const WithGil gil;  // a call_guard may have released it

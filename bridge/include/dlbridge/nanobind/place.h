@@ -51,7 +51,8 @@ struct NanobindFunction {
 struct NanobindPlace {
   const NanobindFunction* function = nullptr;  // null: unknown, as in nb::cast<Arg<…>>(object) and module.def()
   std::size_t index = 0;
-  bool first_pass = false;  // only tried: refusals are silent
+  bool first_pass = false;               // only tried: refusals are silent
+  Alternatives* alternatives = nullptr;  // set: refusals are collected here
 
   const char* argument() const noexcept { return function == nullptr ? "a" : function->arguments[index].c_str(); }
   [[gnu::cold, gnu::noinline]] std::string prefix() const {
@@ -61,6 +62,7 @@ struct NanobindPlace {
 
   [[gnu::cold, gnu::noinline]] bool another_follows(const std::string& reason,
                                                     int distance = Refusal::kFarthest) const {
+    if (alternatives != nullptr) return alternatives->add(reason, distance), true;
     if (function == nullptr || !function->overloads->another_follows(function->overload)) return false;
     if (refusals().call != function->overloads) refusals().begin(function->overloads);
     refusals().all.push_back(refusal(reason, distance));

@@ -150,7 +150,8 @@ inline void install_entry(const ::pybind11::object& function, Entry entry) {
 
 // Of the overload that was defined last.
 template <class Return, class... Args>
-void refuse_none_as_default(const ::pybind11::object& function, Return (*)(Args...)) {
+void refuse_none_as_default(const ::pybind11::object& given, Return (*)(Args...)) {
+  const ::pybind11::handle function = pyd::get_function(given);
   PyObject* self = PyCFunction_Check(function.ptr()) ? PyCFunction_GET_SELF(function.ptr()) : nullptr;
   const pyd::function_record* record = self != nullptr ? pyd::function_record_ptr_from_PyObject(self) : nullptr;
   while (record != nullptr && record->next != nullptr) record = record->next;
@@ -170,6 +171,18 @@ void install_direct(const ::pybind11::object& function, Return (*)(Args...)) {
   if constexpr (!kStarred) install_entry(function, &DirectEntry<F, Guard, Return, Args...>::call);
 }
 
+// The signature of what a class defines, `self` included.
+template <class Class, class F>
+auto method_signature(F&&) -> pyd::function_signature_t<std::decay_t<F>>*;
+template <class Class, class Return, class Base, class... Args>
+auto method_signature(Return (Base::*)(Args...)) -> Return (*)(Class&, Args...);
+template <class Class, class Return, class Base, class... Args>
+auto method_signature(Return (Base::*)(Args...) const) -> Return (*)(const Class&, Args...);
+template <class Class, class Return, class Base, class... Args>
+auto method_signature(Return (Base::*)(Args...) noexcept) -> Return (*)(Class&, Args...);
+template <class Class, class Return, class Base, class... Args>
+auto method_signature(Return (Base::*)(Args...) const noexcept) -> Return (*)(const Class&, Args...);
+
 }  // namespace detail
 
 // module.def(name, f, extra...), for functions that take an Arg. Function pointers and lambdas without captures, with
@@ -186,6 +199,27 @@ template <class F, class... Extra>
     detail::install_direct<Function, detail::pyd::extract_guard_t<Extra...>>(function,
                                                                              static_cast<Signature*>(nullptr));
   return module;
+}
+
+// scope.def(name, f, extra...) of a class, for members, lambdas and functions, and scope.def(py::init<...>(), ...),
+// called as pybind11 calls them. The errors of a class's own def(), def_static() and def_property() name the function
+// and the argument, too; only an Arg whose default is None is refused here and not there.
+template <class Class, class... Options, class F, class... Extra>
+::pybind11::class_<Class, Options...>& def(::pybind11::class_<Class, Options...>& scope, const char* name, F&& f,
+                                           const Extra&... extra) {
+  using Signature = decltype(detail::method_signature<Class>(f));
+  scope.def(name, std::forward<F>(f), extra...);
+  detail::refuse_none_as_default(scope.attr(name), Signature(nullptr));
+  return scope;
+}
+template <class Class, class... Options, class... Args, class... Extra>
+::pybind11::class_<Class, Options...>& def(::pybind11::class_<Class, Options...>& scope,
+                                           const detail::pyd::initimpl::constructor<Args...>& init,
+                                           const Extra&... extra) {
+  scope.def(init, extra...);
+  using Signature = void (*)(Class&, Args...);
+  detail::refuse_none_as_default(scope.attr("__init__"), Signature(nullptr));
+  return scope;
 }
 
 }  // namespace dlbridge

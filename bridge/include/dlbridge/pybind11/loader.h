@@ -12,20 +12,42 @@
 
 namespace dlbridge::detail {
 
-// An Arg, a Tensor, a stream_arg, or a template of one: std::optional<Arg<…>>.
-template <class T>
-inline constexpr bool kIsOurs = false;
-template <class T, class... Constraints>
-inline constexpr bool kIsOurs<Arg<T, Constraints...>> = true;
-template <>
-inline constexpr bool kIsOurs<Tensor> = true;
-template <>
-inline constexpr bool kIsOurs<stream_arg> = true;
-template <template <class...> class Of, class... Ts>
-inline constexpr bool kIsOurs<Of<Ts...>> = (kIsOurs<pyd::intrinsic_t<Ts>> || ...);
-
 template <class T>
 inline constexpr bool kReadsArrays = kIsOurs<T> && !std::is_same_v<T, stream_arg>;
+
+// A std::variant, or what holds one: std::vector<std::variant<...>>. Known by what it alone has, for <variant> is
+// included by those who use it.
+template <class T>
+inline constexpr bool kHasAlternatives = requires(const T& v) { v.valueless_by_exception(); };
+template <template <class...> class Of, class... Ts>
+inline constexpr bool kHasAlternatives<Of<Ts...>> =
+    requires(const Of<Ts...>& v) { v.valueless_by_exception(); } || (kHasAlternatives<pyd::intrinsic_t<Ts>> || ...);
+
+// One alternative after the other is asked, so none of them may raise its reason at once. What none of them takes is
+// asked again for all reasons; one that is all alike is raised as it is, with its class.
+template <class Caster>
+bool load_alternatives(Caster& caster, PyObject* value, bool convert, const Place& place) {
+  {
+    const Place quiet{place.function, place.index, true};
+    const Loading scope(quiet);
+    if (caster.load(value, convert)) return true;
+  }
+  if (place.first_pass) return false;
+  Alternatives alternatives;
+  Place asked = place;
+  asked.alternatives = &alternatives;
+  {
+    const Loading scope(asked);
+    if (caster.load(value, convert)) return true;
+  }
+  if (alternatives.all.size() == 1) {
+    const Loading scope(place);
+    return caster.load(value, convert);
+  }
+  if (alternatives.all.empty() || place.another_follows(alternatives.text())) return false;
+  place.throw_if_others_refused(alternatives.text());
+  throw ::pybind11::type_error(joined({place.prefix(), alternatives.text()}));
+}
 
 // What is read of a capsule cannot be given back, so capsules come last, and only when all of them fit.
 enum class Step : std::uint8_t { kOthers, kArrays, kCapsulesFit, kCapsules };
@@ -56,6 +78,8 @@ bool load_argument(const pyd::function_record& function, Caster& caster, const G
         else return true;
       } else if constexpr (requires { caster.load(value, convert, place); }) {
         return caster.load(value, convert, place);
+      } else if constexpr (kHasAlternatives<T>) {
+        return load_alternatives(caster, value, convert, place);
       } else {
         const Loading scope(place);
         return caster.load(value, convert);

@@ -18,7 +18,8 @@ namespace pyd = ::pybind11::detail;
 struct [[gnu::visibility("hidden")]] Place {
   const pyd::function_record* function = nullptr;  // null: unknown, as in object.cast<Arg<…>>()
   std::size_t index = 0;
-  bool first_pass = false;  // pybind11 only tries the overload, and asks again: refusals are silent
+  bool first_pass = false;               // pybind11 only tries the overload, and asks again: refusals are silent
+  Alternatives* alternatives = nullptr;  // set: refusals are collected here
 
   // What was said of it with py::arg; there is none for *args.
   const pyd::argument_record* declared() const {
@@ -29,10 +30,15 @@ struct [[gnu::visibility("hidden")]] Place {
   [[gnu::cold, gnu::noinline]] std::string argument() const {
     if (function == nullptr) return "a";
     const char* name = declared() != nullptr ? declared()->name : nullptr;
+    if ((name == nullptr || *name == '\0') && is_property()) return "value";
     return name != nullptr && *name != '\0' ? name
                                             : joined({"arg", std::to_string(index - (function->is_method ? 1 : 0))});
   }
-  // "blur()", "Filter.blur()", "Filter()".
+  bool is_property() const {
+    return (function->name == nullptr || *function->name == '\0') && !function->is_constructor && function->scope &&
+           PyType_Check(function->scope.ptr());
+  }
+  // "blur()", "Filter.blur()", "Filter()", "Filter.size", which is a property.
   [[gnu::cold, gnu::noinline]] std::string callable() const {
     std::string owner;
     if (PyObject* scope = function->scope.ptr(); scope != nullptr && PyType_Check(scope)) {
@@ -40,9 +46,10 @@ struct [[gnu::visibility("hidden")]] Place {
       const char* dot = std::strrchr(name, '.');
       owner = dot == nullptr ? name : dot + 1;
       if (function->is_constructor) return joined({owner, "()"});
-      if (function->name == nullptr || *function->name == '\0') return joined({"property of ", owner});
       owner += ".";
+      if (is_property()) return joined({owner, property_name(reinterpret_cast<PyTypeObject*>(scope)->tp_dict)});
     }
+    if (function->name == nullptr || *function->name == '\0') return "a function without a name";
     return joined({owner, function->name, "()"});
   }
   [[gnu::cold, gnu::noinline]] std::string prefix() const {
@@ -56,6 +63,7 @@ struct [[gnu::visibility("hidden")]] Place {
   // True where something else is asked after this refusal: another overload, or the other operand of an operator.
   [[gnu::cold, gnu::noinline]] bool another_follows(const std::string& reason,
                                                     int distance = Refusal::kFarthest) const {
+    if (alternatives != nullptr) return alternatives->add(reason, distance), true;
     if (function == nullptr) return false;
     if (function->is_operator) return true;
     if (function->next == nullptr || refusals().call == function) return false;
@@ -76,6 +84,23 @@ struct [[gnu::visibility("hidden")]] Place {
   [[gnu::cold, gnu::noinline]] Refusal refusal(const std::string& reason, int distance) const {
     return {joined({"argument '", argument(), "': ", reason}), index, distance};
   }
+
+ private:
+  // pybind11 tells the functions of a property no name, but the class has it.
+  [[gnu::cold, gnu::noinline]] std::string property_name(PyObject* names) const {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value) != 0;)
+      if (PyObject_TypeCheck(value, &PyProperty_Type) &&
+          (is_of(::pybind11::getattr(value, "fset")) || is_of(::pybind11::getattr(value, "fget"))))
+        return ::pybind11::str(key);
+    return "(a property)";
+  }
+  bool is_of(const ::pybind11::object& callable) const {
+    const ::pybind11::handle bare = pyd::get_function(callable);
+    if (!bare || !PyCFunction_Check(bare.ptr())) return false;
+    PyObject* self = PyCFunction_GET_SELF(bare.ptr());
+    return self != nullptr && pyd::function_record_ptr_from_PyObject(self) == function;
+  }
 };
 inline void note_first_pass(const pyd::function_record& function) { refusals().begin(&function); }
 
@@ -93,7 +118,9 @@ class [[gnu::visibility("hidden")]] Loading {
   const Place* before_;
 };
 inline Place current_place(bool convert) noexcept {
-  return loading != nullptr ? *loading : Place{nullptr, 0, !convert};
+  Place place = loading != nullptr ? *loading : Place{nullptr, 0, !convert};
+  if (place.alternatives != nullptr && !convert) place.first_pass = true;  // std::variant asks again
+  return place;
 }
 
 }  // namespace dlbridge::detail

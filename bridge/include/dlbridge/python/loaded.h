@@ -62,4 +62,16 @@ struct is_arg<Arg<T, Constraints...>> : std::true_type {};
 template <class T>
 inline constexpr bool kIsArg = is_arg<std::remove_cvref_t<T>>::value;
 
+// An Arg, a Tensor, a stream_arg, or a template of one: std::optional<Arg<…>>. Of types without references.
+template <class T>
+inline constexpr bool kIsOurs = false;
+template <class T, class... Constraints>
+inline constexpr bool kIsOurs<Arg<T, Constraints...>> = true;
+template <>
+inline constexpr bool kIsOurs<Tensor> = true;
+template <>
+inline constexpr bool kIsOurs<stream_arg> = true;
+template <template <class...> class Of, class... Ts>
+inline constexpr bool kIsOurs<Of<Ts...>> = (kIsOurs<std::remove_cvref_t<std::remove_pointer_t<Ts>>> || ...);
+
 }  // namespace dlbridge::detail

@@ -45,10 +45,9 @@ struct [[gnu::visibility("hidden")]] Refusals {
   return of_this_thread;
 }
 
-// "blur(): no overload takes these arguments:", each refusal on a line, the closest of them so named.
-[[gnu::cold, gnu::noinline]] inline std::string refusals_text(const std::string& callable,
-                                                              const std::vector<Refusal>& all) {
-  std::string lines = joined({callable, ": no overload takes these arguments:"});
+// Each refusal on a line behind `heading`, the closest of them so named.
+[[gnu::cold, gnu::noinline]] inline std::string refusal_lines(std::string heading, const std::vector<Refusal>& all) {
+  std::string lines = std::move(heading);
   for (const Refusal& one : all) {
     bool closest = true;
     for (const Refusal& other : all) closest = closest && (&one == &other || one.closer_than(other));
@@ -57,5 +56,20 @@ struct [[gnu::visibility("hidden")]] Refusals {
   }
   return lines;
 }
+inline std::string refusals_text(const std::string& callable, const std::vector<Refusal>& all) {
+  return refusal_lines(joined({callable, ": no overload takes these arguments:"}), all);
+}
+
+// What the alternatives of a std::variant have said of one object, each once.
+struct Alternatives {
+  std::vector<Refusal> all;
+
+  void add(const std::string& reason, int distance) {
+    for (const Refusal& one : all)
+      if (one.text == reason) return;
+    all.push_back({reason, 0, distance});
+  }
+  std::string text() const { return refusal_lines("none of the alternatives takes this:", all); }
+};
 
 }  // namespace dlbridge::detail
