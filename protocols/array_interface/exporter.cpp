@@ -1,3 +1,5 @@
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -39,7 +41,16 @@ int struct_flags(const Tensor& tensor) {
 }  // namespace
 
 PyObject* tensor_array_interface(PyObject* object) {
-  return py::make_interface_dict(py::as_tensor(object)->tensor, "__array_interface__", 3, false);
+  const Tensor& tensor = py::as_tensor(object)->tensor;
+  py::Ref dict(py::make_interface_dict(tensor, "__array_interface__", 3, false));
+  if (!dict || tensor.dl.data != nullptr) [[likely]]
+    return dict.release();
+  // An array without elements has no memory. NumPy takes the dict alone only with an address that is not null.
+  static std::max_align_t nothing;
+  const py::Ref data(Py_BuildValue("(KO)", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(&nothing)),
+                                   tensor.readonly() ? Py_True : Py_False));
+  if (!data || PyDict_SetItem(dict.get(), py::names.data, data.get()) != 0) return nullptr;
+  return dict.release();
 }
 
 PyObject* tensor_array_struct(PyObject* object) {

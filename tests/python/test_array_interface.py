@@ -7,7 +7,7 @@ import struct
 import pytest
 import stable_ids
 from array_interface_support import FLOATS, Dict, base, floats, read
-from dlbridge import DataError, ExchangeError, _core, asdlpack
+from dlbridge import DataError, ExchangeError, _core, asdlpack, nd
 
 
 class DictWithBuffer(bytearray):
@@ -273,6 +273,16 @@ def test_pillow_mode_1():
 def test_an_empty_array_may_have_a_null_address():
     tensor = read(data=(0, False), shape=(0, 3))
     assert (tensor.shape, tensor.data_ptr) == ((0, 3), 0)
+
+
+def test_numpy_takes_the_dictionary_of_an_empty_tensor_alone():
+    np = pytest.importorskip("numpy")
+
+    class Alone:
+        __array_interface__ = nd.empty((0, 3), "float32", device="cpu").__array_interface__
+
+    taken = np.asarray(Alone())
+    assert taken.shape == (0, 3) and taken.dtype == "float32" and asdlpack(Alone()).shape == (0, 3)
 
 
 def test_a_subclass_of_dict_and_a_list_shape_are_taken():
