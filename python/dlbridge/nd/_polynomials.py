@@ -74,11 +74,21 @@ def _leading(x: ndarray) -> ndarray:
     return found if found.size else _zeros(1, x)
 
 
+def _check_vector(p: Any, operation: str) -> None:
+    if is_scalar(p) or (isinstance(p, ndarray) and p.ndim == 0):
+        raise TypeError(f"{operation}(): the coefficients are one number; give a vector of them")
+
+
 def polyval(p: Any, x: Any) -> Any:
-    """The values of a polynomial at points, by Horner's rule; with a poly1d as `x` the composed one. Source: NumPy."""
+    """The values of a polynomial at points, by Horner's rule; with a poly1d as `x` the composed one.
+
+    TypeError for a number in place of the coefficients. Source: NumPy.
+    """
+    _check_vector(p, "polyval")
     if isinstance(x, poly1d):
         coefficients = _coefficients(_beside(p, x)[0])
-        result: Any = poly1d(_zeros(1, coefficients))
+        begin = _native.result_type(x.coeffs.dtype, 0)
+        result: Any = poly1d(_zeros(1, coefficients.astype(begin, copy=False)))
         for k in range(coefficients.size):
             result = result * x + coefficients[k : k + 1]
         return result
@@ -94,9 +104,13 @@ def polyval(p: Any, x: Any) -> Any:
 
 
 def roots(p: Any) -> ndarray:
-    """The roots of a polynomial: the eigenvalues of its companion matrix. Source: NumPy."""
+    """The roots of a polynomial: the eigenvalues of its companion matrix.
+
+    TypeError for a number in place of the coefficients. Source: NumPy.
+    """
     from dlbridge.nd.linalg import eigvals
 
+    _check_vector(p, "roots")
     coefficients = _coefficients(p)
     kept = trim_zeros(coefficients, "fb")
     at_zero = trim_zeros(coefficients, "f").size - kept.size
@@ -125,7 +139,7 @@ def poly(seq_of_zeros: ArrayLike) -> ndarray:
     elif zeros.ndim > 1:
         raise ValueError(f"poly(): the shape is {zeros.shape}; give a vector of roots or a square matrix")
     zeros = zeros.reshape(-1)
-    zeros = zeros if is_inexact(zeros) else zeros.astype("float64")
+    zeros = zeros if is_inexact(zeros) and zeros.itemsize > 2 else zeros.astype("float64")
     result = _zeros(1, zeros) + 1
     for k in range(zeros.size):
         factor = concatenate([_zeros(1, zeros) + 1, -zeros[k : k + 1]])
@@ -160,11 +174,12 @@ def polyfit(
     ):
         if bad:
             raise (ValueError if problem.startswith("deg") else TypeError)(f"polyfit(): {problem}")
+    weights = None if w is None else as_array(w, xs) + 0.0
+    _check_dtypes_of_fit(xs, ys, weights)
     xs, ys = (v if kind_of(v.dtype) == "c" else v.astype("float64", copy=False) for v in (xs, ys))
     rcond = xs.size * 2.220446049250313e-16 if rcond is None else rcond
     left, right = vander(xs, order), ys
-    if w is not None:
-        weights = as_array(w, xs) + 0.0
+    if weights is not None:
         if weights.shape != xs.shape:
             raise TypeError(f"polyfit(): w has shape {weights.shape}; give one weight for each of the {xs.size} points")
         left = left * weights[:, None]
@@ -193,6 +208,15 @@ def polyfit(
     return found, base * factor if ys.ndim == 1 else base[:, :, None] * factor
 
 
+def _check_dtypes_of_fit(xs: ndarray, ys: ndarray, weights: ndarray | None) -> None:
+    """TypeError for what NumPy does not fit: 16-bit floats as `y`, complex weights of real numbers."""
+    if is_inexact(ys) and ys.itemsize == 2:
+        raise TypeError(f"polyfit(): y is {ys.dtype}, which has too few digits for a fit. Convert it: astype()")
+    for name, v in (("x", xs), ("y", ys)):
+        if weights is not None and kind_of(weights.dtype) == "c" != kind_of(v.dtype):
+            raise TypeError(f"polyfit(): w is {weights.dtype} and {name} {v.dtype}; give real weights")
+
+
 def _rank_warning() -> type[Warning]:
     from dlbridge.nd._host import numpys
 
@@ -204,13 +228,17 @@ def _rank_warning() -> type[Warning]:
 class poly1d:
     """A polynomial of coefficients, or of roots: called with points it gives values; it adds, multiplies and so on.
 
-    c_or_r: coefficients from the highest power down, or roots with r=True. variable: its letter. Source: NumPy.
+    c_or_r: coefficients from the highest power down, or roots with r=True; also NumPy's arrays and its poly1d, which
+    are taken as by asarray(). variable: its letter. In ufuncs a polynomial stands for its coefficients. Source: NumPy.
     """
 
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, c_or_r: Any, r: bool = False, variable: str | None = None) -> None:
+        if type(c_or_r).__name__ == "poly1d" and not isinstance(c_or_r, poly1d):  # NumPy's
+            c_or_r, variable = c_or_r.coeffs, variable or c_or_r.variable
+        if not isinstance(c_or_r, poly1d):
+            c_or_r = _native.asarray(c_or_r)
         given = poly(_coefficients(c_or_r)) if r else _coefficients(c_or_r)
         self.coeffs: ndarray = _leading(given)
         inherited = c_or_r.variable if isinstance(c_or_r, poly1d) else "x"
@@ -227,6 +255,12 @@ class poly1d:
     c = coef = coefficients = property(lambda self: self.coeffs, doc="The coefficients, from the highest power down.")
     o = order
     r = roots
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        function = getattr(_native, ufunc.__name__, None)
+        if function is None or method != "__call__":
+            return NotImplemented
+        return function(*(x.coeffs if isinstance(x, poly1d) else x for x in inputs), **kwargs)
 
     def __call__(self, val: Any) -> Any:
         return polyval(self, val)
@@ -257,21 +291,25 @@ class poly1d:
     def __pos__(self) -> poly1d:
         return self
 
+    # As in NumPy, an array on the left computes with the coefficients: x + p is an array, p + x a polynomial.
+
     def __add__(self, other: Any) -> Any:
         return polyadd(self, other)
 
-    __radd__ = __add__
+    def __radd__(self, other: Any) -> Any:
+        return _native.add(other, self.coeffs) if isinstance(other, ndarray) else polyadd(other, self)
 
     def __sub__(self, other: Any) -> Any:
         return polysub(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return polysub(other, self)
+        return _native.subtract(other, self.coeffs) if isinstance(other, ndarray) else polysub(other, self)
 
     def __mul__(self, other: Any) -> Any:
         return poly1d(self.coeffs * other) if is_scalar(other) else polymul(self, other)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: Any) -> Any:
+        return _native.multiply(other, self.coeffs) if isinstance(other, ndarray) else self * other
 
     def __truediv__(self, other: Any) -> poly1d:
         return poly1d(self.coeffs / other)
@@ -290,10 +328,25 @@ class poly1d:
         return self.coeffs.shape == other.coeffs.shape and bool((self.coeffs == other.coeffs).all())
 
     def __repr__(self) -> str:
-        return f"poly1d({self.coeffs.tolist()})"
+        return f"poly1d{repr(self.coeffs).removeprefix('array')}"
+
+    def __str__(self) -> str:
+        """Written as NumPy does it, the powers on a line of their own."""
+        return str(self.get())
 
     def get(self) -> Any:
         """As numpy.poly1d, on the host."""
         from dlbridge.nd._host import numpys
 
         return numpys("numpy", "poly1d").poly1d(self.coeffs.get(), variable=self.variable)
+
+    def set(self, polyin: Any, stream: Any = None) -> None:
+        """Takes the coefficients of a numpy.poly1d, copied to the device, and its variable; on `stream` if given."""
+        if type(polyin).__name__ != "poly1d":
+            raise TypeError(f"poly1d.set(): got {type(polyin).__name__}; give a numpy.poly1d")
+        if stream is not None:
+            with stream:
+                self.set(polyin)
+            return
+        self.coeffs = _native.array(polyin.coeffs, device=self.coeffs.device)
+        self.variable = polyin.variable

@@ -46,6 +46,20 @@ EXPRESSIONS = [
     "xp.poly1d(p).variable",
     "xp.roots(x[:1])",
     "xp.roots((x * 0).astype('float32'))",
+    "xp.add(q, x[:2])",
+    "xp.subtract(q, q)",
+    "xp.multiply(2, q)",
+    "xp.divide(q, 2.0)",
+    "xp.power(q, 2)",
+    "x[:2] + q",
+    "x[:2] - q",
+    "x[:2] * q",
+    "[hasattr(y, 'coeffs') for y in (x[:2] * q, q * x[:2])]",
+    "repr(p) + repr(q) + repr(xp.poly1d(x.astype('float32')))",
+    "str(p) + str(q * 1j)",
+    "xp.polyval(xp.poly1d(x > 0), xp.poly1d(x > 0))",
+    "xp.poly(x.astype('float16'))",
+    "xp.polyfit(x.astype('float16'), x, 1)",
 ]
 
 
@@ -81,8 +95,29 @@ def test_a_coefficient_is_set_below_and_above_the_degree(device):
         ours[-1] = 1.0
 
 
-def test_a_polynomial_goes_to_numpy(device):
-    assert operands(nd, device)["p"].get() == operands(np, device)["p"]
+def test_a_polynomial_goes_to_numpy_and_comes_from_there(device):
+    ours, theirs = operands(nd, device), operands(np, device)
+    assert ours["p"].get() == theirs["p"]
+    ours["q"].set(theirs["p"])
+    assert ours["q"].get() == theirs["p"] and ours["q"].variable == "z" and ours["q"].coeffs.device == ours["x"].device
+    assert nd.poly1d(theirs["p"]).get() == theirs["p"] and nd.poly1d(theirs["p"], variable="y").variable == "y"
+    check(nd.poly1d(theirs["x"]).coeffs, theirs["x"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "xp.polyval(3.0, x)",
+        "xp.polyval(x[0], x)",
+        "xp.roots(x[0])",
+        "xp.polyfit(x, x.astype('float16'), 1)",
+        "xp.polyfit(x, x, 1, w=x * 1j)",
+        "p.set(x)",
+    ],
+)
+def test_calls_that_numpy_refuses_are_refused(call, device):
+    with pytest.raises(TypeError, match=r"^\w+(\.set)?\(\): "):
+        eval(call, operands(nd, device))
 
 
 def test_polynomials_that_change_have_no_hash(device):
