@@ -25,6 +25,7 @@ TITLES = {
     "dlbridge.ray": "Arrays through Ray. The guide is [ray.md](../ray.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",
+    "dlbridge.nd.lib.stride_tricks": "Views with strides of one's own choice, and sliding windows.",
     "dlbridge.nd.linalg": "Products, norms, decompositions and solvers.",
     "dlbridge.nd.polynomial.polynomial": "Matrices of power series, whose coefficients stand from the lowest power up.",
     "dlbridge.nd.polynomial.polyutils": "Coefficients of series, checked and trimmed.",
@@ -51,6 +52,8 @@ def signature_of(value: Any) -> str:
 
 
 def doc_of(value: Any) -> str:
+    if getattr(value, "__module__", None) == "numpy":
+        return f"`numpy.{value.__name__}` itself, or a class that stands for it where NumPy is missing."
     doc = getattr(value, "__doc__", None)
     return inspect.cleandoc(doc) if isinstance(doc, str) else ""  # of a class, it may be its instances' property
 

@@ -254,7 +254,9 @@ Status infer_extent(const Tensor& t, std::span<std::int64_t> shape) {
   std::int64_t* unknown = nullptr;
   bool valid = true;
   for (std::int64_t& extent : shape) {
-    if (extent == -1 && unknown == nullptr) unknown = &extent;
+    if (extent == -1 && unknown != nullptr)
+      return malformed("shape " + shape_text(shape) + " has more than one -1; can only specify one unknown dimension");
+    if (extent == -1) unknown = &extent;
     else if (extent < 0) valid = false;
     else if (__builtin_mul_overflow(known, extent, &known)) valid = false;
   }
@@ -266,8 +268,8 @@ Status infer_extent(const Tensor& t, std::span<std::int64_t> shape) {
   }
   if (valid) [[likely]]
     return {};
-  return malformed("cannot reshape an array of shape " + shape_text(shape_of(t)) + " into " + shape_text(shape) +
-                   ": the numbers of elements differ, and only one extent may be -1");
+  return malformed("cannot reshape array of size " + std::to_string(t.size) + " and shape " + shape_text(shape_of(t)) +
+                   " into " + shape_text(shape) + ": the numbers of elements must be equal, and extents 0 or more");
 }
 
 Status reshape_copy(const Tensor& source, Dims shape, Order order, Tensor& out) {
@@ -297,7 +299,8 @@ Status reshape(const Tensor& source, std::span<std::int64_t> shape, Order order,
   if (copy != std::optional(true)) DLBRIDGE_TRY(reshape_view(source, shape, order, out, viewed));
   if (viewed) return {};
   if (copy == std::optional(false))
-    return {ErrorCode::kCopyRefused, "the strides do not allow this shape without a copy, and copy=False forbids one"};
+    return {ErrorCode::kCopyRefused,
+            "Unable to avoid creating a copy: the strides do not allow this shape, and copy=False forbids one"};
   return reshape_copy(source, shape, order, out);
 }
 

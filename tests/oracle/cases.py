@@ -73,7 +73,7 @@ def compiled(code: str) -> tuple[CodeType, CodeType]:
     return compile(ast.Module(statements, []), code, "exec"), compile(ast.Expression(last.value), code, "eval")
 
 
-_NAMES = re.compile(r"\b(xp(?:\.random|\.linalg|\.fft|\.polynomial\.\w+)?)\.([a-zA-Z_]\w*)")
+_NAMES = re.compile(r"\b(xp(?:\.random|\.linalg|\.fft|\.polynomial\.\w+|\.lib\.\w+)?)\.([a-zA-Z_]\w*)")
 _METHODS = re.compile(r"(?:\b[a-z]|[\])])\.([a-zA-Z_]\w*)")
 _GENERATOR = re.compile(r"default_rng\([^)]*\)\.(\w+)")
 

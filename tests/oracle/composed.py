@@ -76,6 +76,14 @@ COMPOSED = Table(
         *rows("xp.histogram2d(x, x[::-1], 4)\nxp.histogramdd(w, 3)", dtypes=("int32", "float64"), ulps=8),
         *rows("xp.packbits(x)\nxp.packbits(t, axis=1, bitorder='little')", dtypes=("bool", "uint8", "int32")),
         *rows("xp.unpackbits(x)\nxp.unpackbits(t, axis=0, count=9)", dtypes=("uint8",)),
+        *rows("xp.bitwise_count(x)\nxp.bitwise_count(t[:, ::-2])", dtypes=("bool", "int8", "uint16", "int64")),
+        *rows(
+            """
+            xp.lib.stride_tricks.as_strided(x, (7, 5), (3 * x.itemsize, x.itemsize))
+            xp.lib.stride_tricks.sliding_window_view(x[::-2], 3)
+            xp.lib.stride_tricks.sliding_window_view(t, (2, 3))
+            """
+        ),
     ),
     {
         "x": Letter("whole"),

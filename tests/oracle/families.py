@@ -40,7 +40,6 @@ KNOWN = (
     Known(r"\bclip\(", COMPLEX, "complex numbers have no order that the Array API would clip by"),
     Known(r"log1p\(", COMPLEX, "NumPy loses the real part where it is below the imaginary one's rounding"),
     Known(r"average\(.*weights", (), "weights that sum to zero give NaN: to raise would be to wait for the device"),
-    Known(r"bincount\(b, weights", (), "NumPy gives integers for weights of nothing"),
     Known(r"spacing\(", ("int8", "float16"), "NumPy's is positive for negative float16, and negative for other floats"),
     Known(r"nextafter\(", ("float16",), "NumPy gives the first of two equal zeros of float16, else the second"),
     Known(r"isclose\(x, y", ("complex64",), "NumPy's absolute is a unit below where the largest numbers overflow"),

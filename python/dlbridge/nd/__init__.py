@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 # --- names that are loaded when they are first used, so that the import stays cheap ----------------------------------
 
 _FUNCTIONS: dict[str, str] = {
+    "_abstract": "complexfloating floating generic inexact integer number signedinteger unsignedinteger",
     "_arguments": "AxisError broadcast_shapes",
-    "_bits": "packbits unpackbits",
+    "_bits": "bitwise_count packbits unpackbits",
     "_concatenators": "c_ r_",
     "_correlation": "corrcoef cov",
     "_array_api": "__array_namespace_info__",
@@ -96,7 +97,7 @@ _FUNCTIONS: dict[str, str] = {
 _HOME: dict[str, tuple[str, str]] = {
     name: (module, name) for module, names in _FUNCTIONS.items() for name in names.split()
 }
-_MODULES = frozenset({"cuda", "fft", "linalg", "polynomial", "random"})
+_MODULES = frozenset({"cuda", "fft", "lib", "linalg", "polynomial", "random"})
 
 # --- ufuncs, under all of their names --------------------------------------------------------------------------------
 

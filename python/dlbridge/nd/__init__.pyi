@@ -2,12 +2,22 @@
 
 from dlbridge.nd import cuda as cuda
 from dlbridge.nd import fft as fft
+from dlbridge.nd import lib as lib
 from dlbridge.nd import linalg as linalg
 from dlbridge.nd import polynomial as polynomial
 from dlbridge.nd import random as random
+from dlbridge.nd._abstract import complexfloating as complexfloating
+from dlbridge.nd._abstract import floating as floating
+from dlbridge.nd._abstract import generic as generic
+from dlbridge.nd._abstract import inexact as inexact
+from dlbridge.nd._abstract import integer as integer
+from dlbridge.nd._abstract import number as number
+from dlbridge.nd._abstract import signedinteger as signedinteger
+from dlbridge.nd._abstract import unsignedinteger as unsignedinteger
 from dlbridge.nd._arguments import AxisError as AxisError
 from dlbridge.nd._arguments import broadcast_shapes as broadcast_shapes
 from dlbridge.nd._array_api import __array_namespace_info__ as __array_namespace_info__
+from dlbridge.nd._bits import bitwise_count as bitwise_count
 from dlbridge.nd._bits import packbits as packbits
 from dlbridge.nd._bits import unpackbits as unpackbits
 from dlbridge.nd._concatenators import c_ as c_

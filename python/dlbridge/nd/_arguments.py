@@ -46,7 +46,7 @@ def axis_error(operation: str, axis: int, ndim: int) -> AxisError:
     name = operation.removesuffix("()")
     made = with_numpys(AxisError, "exceptions")
     if ndim == 0:
-        return made(f"{name}(): axis {axis} of a 0-d array, which has no axis")
+        return made(f"{name}(): axis {axis} is out of bounds for a 0-d array, which has no axis")
     return made(
         f"{name}(): axis {axis} is out of bounds for an array of {ndim} dimension{'s' * (ndim > 1)}; it must be from "
         f"{-ndim} to {ndim - 1}"

@@ -126,6 +126,22 @@ def tobytes(self: ndarray, order: str = "C") -> bytes:
     return memoryview(host).tobytes()  # type: ignore[arg-type]
 
 
+def dumps(self: ndarray) -> bytes:
+    """A pickle of the array, as bytes: pickle.loads() reads it."""
+    import pickle
+
+    return pickle.dumps(self, protocol=2)
+
+
+def dump(self: ndarray, file: Any) -> None:
+    """Writes a pickle of the array to a path or a file object: nd.load(file, allow_pickle=True) reads it."""
+    if hasattr(file, "write"):
+        file.write(dumps(self))
+        return
+    with open(file, "wb") as opened:
+        opened.write(dumps(self))
+
+
 def toDlpack(self: ndarray) -> Any:
     """A DLPack capsule of the old kind, ready on the legacy default stream. from_dlpack(x) is the newer way."""
     return self.__dlpack__()
@@ -309,7 +325,7 @@ _DELEGATED = {
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
-    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, toDlpack,
+    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, dumps, dump, toDlpack,
     sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted, compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array
-from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._dtypes import is_inexact, kind_of
 from dlbridge.nd._grids import diagonal
 from dlbridge.nd._joining import concatenate
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def _variables(m: ArrayLike, rowvar: bool, dtype: DTypeLike | None) -> ndarray:
-    """The observations as rows, one a variable."""
+def _variables(m: ArrayLike, rowvar: bool, dtype: DTypeLike | None, more: bool = False) -> ndarray:
+    """The observations as rows, one a variable. One row of those that come second stays a row, as in NumPy."""
     m = as_array(m)
     if m.ndim > 2:
         raise ValueError(f"cov(): the observations have {m.ndim} axes; give one or two")
     dtype = _native.result_type(m.dtype, "float64") if dtype is None else dtype
-    rows = m.reshape(1, -1) if m.ndim < 2 else m if rowvar else m.T
+    rows = m.reshape(1, -1) if m.ndim < 2 else m if rowvar or (more and len(m) == 1) else m.T
     return rows.astype(dtype, copy=False)
 
 
@@ -68,7 +68,7 @@ def cov(
         raise ValueError(f"cov(): ddof is {ddof}; give an integer")
     x = _variables(m, rowvar, dtype)
     if y is not None:
-        more = _variables(y, rowvar, dtype)
+        more = _variables(y, rowvar, dtype, more=True)
         common = _native.result_type(x.dtype, more.dtype)
         x = concatenate([x.astype(common, copy=False), more.astype(common, copy=False)])
     ddof = int(not bias) if ddof is None else int(ddof)
@@ -82,6 +82,14 @@ def cov(
         centre = (x * w).sum(axis=1, keepdims=True) / total
         lost = 0 if ddof == 0 else ddof if counting is None else ddof * (w * counting).sum().item() / total
         freedom = total - lost
+    if x.shape[0] == 0:
+        return _native.empty((0, 0), "float64", device=x.device)
+    if freedom <= 0:
+        import warnings
+
+        warnings.warn("cov(): degrees of freedom <= 0", RuntimeWarning, stacklevel=2)
+    if not is_inexact(x):
+        raise TypeError(f"cov(): dtype is {x.dtype}, and means are taken away in it; give a float or complex one")
     x = x - centre
     weighted = x if w is None else (x * w).astype(x.dtype, copy=False)
     result = _native.matmul(x, weighted.T.conj()) / max(freedom, 0)

@@ -54,17 +54,30 @@ def array(
     ndmin: int = 0,
     *,
     device: DeviceLike = None,
+    blocking: bool = False,
 ) -> ndarray:
     """A new array of the values of `object`: a scalar, nested sequences, or an array of any framework.
 
     dtype: of the result, the values' own by default. copy: True always copies, None where needed, False never (then
     ValueError where it would be). order: the memory layout, "C", "F", "A" or "K" (as the input lies). ndmin: at least
-    this many dimensions, new ones in front. device: the current device by default.
+    this many dimensions, new ones in front. device: the current device by default. blocking: waits until the values are
+    on the device.
     Raises TypeError for what speaks no protocol and ValueError for ragged sequences. Source: NumPy.
     """
     order = _check_order(order, "array")
     x = _in_order(_native.array(object, dtype, copy, device=device), order, copy)
+    if blocking:
+        _wait_for(x)
     return x if x.ndim >= ndmin else x.reshape((1,) * (ndmin - x.ndim) + x.shape)
+
+
+def _wait_for(x: ndarray) -> None:
+    if isinstance(x, _native.HostArray):
+        return
+    from dlbridge.nd.cuda import get_current_stream
+
+    with x.device:
+        get_current_stream().synchronize()
 
 
 def asarray(
@@ -74,20 +87,21 @@ def asarray(
     *,
     device: DeviceLike = None,
     copy: bool | None = None,
+    blocking: bool = False,
 ) -> ndarray:
     """`obj` as an ndarray, without a copy where its memory can be shared.
 
     An ndarray of that dtype and device is returned itself; a NumPy array is moved to the device, or shared on the CPU;
     arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.
     """
-    if order is None:
+    if order is None and not blocking:
         return _native.asarray(obj, dtype, copy, device=device)
-    return array(obj, dtype, copy, order, device=device)
+    return array(obj, dtype, copy, order, device=device, blocking=blocking)
 
 
-def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> ndarray:
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, blocking: bool = False) -> ndarray:
     """asarray(); there are no subclasses to keep."""
-    return asarray(a, dtype, order)
+    return asarray(a, dtype, order, blocking=blocking)
 
 
 def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, *, device: DeviceLike = None) -> ndarray:
@@ -207,8 +221,10 @@ def get_array_module(*args: Any) -> ModuleType:
 # --- filled ---------------------------------------------------------------------------------------------------------
 
 
-def _filled(value: Any, shape: Shape, dtype: DTypeLike | None, order: str, device: DeviceLike) -> ndarray:
-    x: ndarray = _native.empty(shape, _FLOAT64 if dtype is None else dtype, device=device, order=order)
+def _filled(
+    operation: str, value: Any, shape: Shape, dtype: DTypeLike | None, order: str, device: DeviceLike
+) -> ndarray:
+    x: ndarray = _native.empty_for(operation, shape, _FLOAT64 if dtype is None else dtype, order, device=device)
     if type(value) is int:
         x.fill(value)
     else:
@@ -218,12 +234,12 @@ def _filled(value: Any, shape: Shape, dtype: DTypeLike | None, order: str, devic
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """An array of zeros; float64 by default. order: "C" or "F". Source: Array API 2024.12."""
-    return _filled(0, shape, dtype, order, device)
+    return _filled("zeros()", 0, shape, dtype, order, device)
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """An array of ones; float64 by default. order: "C" or "F". Source: Array API 2024.12."""
-    return _filled(1, shape, dtype, order, device)
+    return _filled("ones()", 1, shape, dtype, order, device)
 
 
 def full(
@@ -234,33 +250,41 @@ def full(
     if isinstance(fill_value, (ndarray, list, tuple)):
         value = as_array(fill_value)
         dtype = value.dtype if dtype is None else dtype
-        x = _native.empty(shape, dtype, device=value.device if device is None else device, order=order)
+        x = _native.empty_for("full()", shape, dtype, order, device=value.device if device is None else device)
         _native.copyto(x, value if device is None else _native.to_device(value, device), "unsafe")
         return x
     if dtype is None:
         dtype = _native.array(fill_value, device="cpu").dtype
-    return _filled(fill_value, shape, dtype, order, device)
+    return _filled("full()", fill_value, shape, dtype, order, device)
 
 
-def _like(a: ArrayLike, dtype: DTypeLike | None, order: str | None, shape: Shape | None, device: DeviceLike) -> ndarray:
+def _like(
+    operation: str,
+    a: ArrayLike,
+    dtype: DTypeLike | None,
+    order: str | None,
+    shape: Shape | None,
+    device: DeviceLike,
+) -> ndarray:
     a = as_array(a)
     dtype = a.dtype if dtype is None else dtype
     device = a.device if device is None else device
     if order == "K" and shape is None and a._flags[0]:  # nearly always
-        return _native.empty(a.shape, dtype, device=device)
-    order = _check_order(order, "empty_like")
-    extents = a.shape if shape is None else shape_of(shape, "empty_like")
+        return _native.empty_for(operation, a.shape, dtype, device=device)
+    order = _check_order(order, operation.removesuffix("()"))
+    extents = a.shape if shape is None else shape_of(shape, operation.removesuffix("()"))
     c_contiguous, f_contiguous, *_ = a._flags
-    if order in "AK" and (c_contiguous or not f_contiguous or len(extents) != a.ndim):
-        if order == "A" or c_contiguous or len(extents) != a.ndim:
-            order = "C"
-    elif order in "AK":
+    if order == "A":
+        order = "F" if f_contiguous and not c_contiguous else "C"
+    elif order == "K" and (c_contiguous or len(extents) != a.ndim):
+        order = "C"
+    elif order == "K" and f_contiguous:
         order = "F"
     if order != "K":
-        return _native.empty(extents, dtype, device=device, order=order)
+        return _native.empty_for(operation, extents, dtype, order, device=device)
     # As the input lies: axes from the largest stride to the smallest.
     axes = sorted(range(a.ndim), key=lambda axis: (-abs(a.strides[axis]), axis))
-    x = _native.empty(tuple(extents[axis] for axis in axes), dtype, device=device, order="C")
+    x = _native.empty_for(operation, tuple(extents[axis] for axis in axes), dtype, device=device)
     return x.transpose(sorted(range(a.ndim), key=axes.__getitem__))
 
 
@@ -277,7 +301,7 @@ def empty_like(
 
     order: "C", "F", "A" (F where `a` is) or "K" (as `a` lies). subok has no effect. Source: Array API 2024.12, NumPy.
     """
-    return _like(a, dtype, order, shape, device)
+    return _like("empty_like()", a, dtype, order, shape, device)
 
 
 def zeros_like(
@@ -290,7 +314,7 @@ def zeros_like(
     device: DeviceLike = None,
 ) -> ndarray:
     """An array of zeros like `a`; arguments as for empty_like()."""
-    x = _like(a, dtype, order, shape, device)
+    x = _like("zeros_like()", a, dtype, order, shape, device)
     x.fill(0)
     return x
 
@@ -305,7 +329,7 @@ def ones_like(
     device: DeviceLike = None,
 ) -> ndarray:
     """An array of ones like `a`; arguments as for empty_like()."""
-    x = _like(a, dtype, order, shape, device)
+    x = _like("ones_like()", a, dtype, order, shape, device)
     x.fill(1)
     return x
 
@@ -321,6 +345,6 @@ def full_like(
     device: DeviceLike = None,
 ) -> ndarray:
     """An array like `a`, filled with a scalar or an array that broadcasts; arguments as for empty_like()."""
-    x = _like(a, dtype, order, shape, device)
+    x = _like("full_like()", a, dtype, order, shape, device)
     _native.copyto(x, fill_value if is_scalar(fill_value) else as_array(fill_value, x), "unsafe")
     return x

@@ -97,15 +97,18 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether a dtype is another one, or of an abstract class of NumPy's, as numpy.floating is. Source: NumPy."""
-    import numpy
+    """Whether a dtype is another one, or of an abstract class: nd.floating and its kin, which are NumPy's.
 
-    if isinstance(arg2, type) and issubclass(arg2, numpy.generic) and arg2.__module__.startswith("numpy"):
-        if isinstance(arg1, type) and issubclass(arg1, numpy.generic):
-            return issubclass(arg1, arg2)
-        name = resolve(arg1).name
-        return issubclass(numpy.floating if name == "bfloat16" else numpy.dtype(name).type, arg2)
-    return resolve(arg1) == resolve(arg2)
+    TypeError for what is neither. Source: NumPy.
+    """
+    from dlbridge.nd import _abstract
+
+    def is_abstract(given: Any) -> bool:
+        return isinstance(given, type) and issubclass(given, _abstract.generic) and _dtype.find(given) is None
+
+    if is_abstract(arg2):
+        return issubclass(arg1 if is_abstract(arg1) else _abstract.OF_KIND[kind_of(arg1)], arg2)
+    return not is_abstract(arg1) and resolve(arg1) == resolve(arg2)
 
 
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:

@@ -50,6 +50,8 @@ def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     if not arrow:
         output = spare + "".join(sorted(c for c in set(joined) - set(spare) if joined.count(c) == 1))
     else:
+        if spare and "..." not in output:
+            raise ValueError(f"einsum(): '...' of {subscripts!r} stands for axes, and the output has no '...'. Name it")
         output = output.replace("...", spare)
     if len(set(output)) != len(output) or not set(output) <= set(joined):
         raise ValueError(f"einsum(): the output {output!r} of {subscripts!r} must name axes of the inputs, each once")

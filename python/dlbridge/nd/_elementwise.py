@@ -337,18 +337,28 @@ def interp(
         inner = _native.where(at == at, values[0], at)
     else:
         low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
-        x0, y0 = _native.take(knots, low, 0), _native.take(values, low, 0)
-        x1, y1 = _native.take(knots, low + 1, 0), _native.take(values, low + 1, 0)
-        slope = (y1 - y0) / (x1 - x0)
-        inner = slope * (at - x0) + y0
-        # Beside infinities: from the other end, a level line, the knot itself. A NaN in x stays one.
-        inner = _native.where(_native.isnan(inner), slope * (at - x1) + y1, inner)
-        inner = _native.where(_native.isnan(inner) & (y0 == y1), y0, inner)
-        inner = _native.where(at == x0, y0, inner)
+        if kind_of(values.dtype) == "c":  # each part by itself: an infinite one leaves the other as it is
+            inner = _native.empty(at.shape, values.dtype, device=at.device)
+            _native.real_part(inner)[...] = _between_knots(at, knots, _native.real_part(values), low)
+            _native.imaginary_part(inner)[...] = _between_knots(at, knots, _native.imaginary_part(values), low)
+        else:
+            inner = _between_knots(at, knots, values, low)
         inner = _native.where(_native.isnan(at), at, inner)
     inner = _native.where(at == knots[-1], values[-1], inner)
     inner = _native.where(at < knots[0], values[0] if left is None else left, inner)
     return _native.where(at > knots[-1], values[-1] if right is None else right, inner)
+
+
+def _between_knots(at: ndarray, knots: ndarray, values: ndarray, low: ndarray) -> ndarray:
+    """On the lines from knot number `low` to the next one."""
+    x0, y0 = _native.take(knots, low, 0), _native.take(values, low, 0)
+    x1, y1 = _native.take(knots, low + 1, 0), _native.take(values, low + 1, 0)
+    slope = (y1 - y0) / (x1 - x0)
+    inner = slope * (at - x0) + y0
+    # Beside infinities: from the other end, a level line, the knot itself.
+    inner = _native.where(_native.isnan(inner), slope * (at - x1) + y1, inner)
+    inner = _native.where(_native.isnan(inner) & (y0 == y1), y0, inner)
+    return _native.where(at == x0, y0, inner)
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: int = -1) -> ndarray:

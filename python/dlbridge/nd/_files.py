@@ -51,8 +51,11 @@ class NpzFile:
         self.close()
 
 
-def save(file: Any, arr: ArrayLike) -> None:
-    """Writes an array to a .npy file: a path, to which .npy is added, or a file object. Waits for the device."""
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
+    """Writes an array to a .npy file: a path, to which .npy is added, or a file object. Waits for the device.
+
+    allow_pickle has no effect: there are no objects among the elements.
+    """
     numpys("numpy", "save").save(file, asnumpy(as_array(arr)), allow_pickle=False)
 
 
@@ -69,16 +72,22 @@ def savez_compressed(file: Any, *args: ArrayLike, **kwds: ArrayLike) -> None:
 
 
 def load(
-    file: Any, mmap_mode: str | None = None, *, max_header_size: int = 10000, device: DeviceLike = None
+    file: Any,
+    mmap_mode: str | None = None,
+    allow_pickle: bool = False,
+    *,
+    max_header_size: int = 10000,
+    device: DeviceLike = None,
 ) -> ndarray | NpzFile:
-    """The array of a .npy file, or an NpzFile. Nothing is unpickled.
+    """The array of a .npy file, or an NpzFile; that of a pickle, as ndarray.dump() writes it, if that is allowed.
 
-    mmap_mode: maps the file, as NumPy does; on the host the array shares that memory, and "r" gives a read-only one.
-    max_header_size: refuses longer headers. device: where the array goes; without it, where new arrays go, but a mapped
-    file stays on the host. ValueError for what is no such file.
+    allow_pickle: a pickle can run any code, so that it is refused unless you trust the file. mmap_mode: maps the file,
+    as NumPy does; on the host the array shares that memory, and "r" gives a read-only one. max_header_size: refuses
+    longer headers. device: where the array goes; without it, where new arrays go, but a mapped file stays on the host.
+    ValueError for what is no such file.
     """
     numpy = numpys("numpy", "load")
-    found = numpy.load(file, mmap_mode=mmap_mode, allow_pickle=False, max_header_size=max_header_size)
+    found = numpy.load(file, mmap_mode=mmap_mode, allow_pickle=allow_pickle, max_header_size=max_header_size)
     if hasattr(found, "files"):
         return NpzFile(found, device)
     return _placed(found, "cpu" if mmap_mode is not None and device is None else device)

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
+def _refuse_new_axis(key: Any) -> None:
+    if key is None:
+        raise IndexError("flat[None]: elements in one row get no new axis; give a number, a slice, or arrays of them")
+
+
 class flatiter:
     """The elements of an array, `base`, by one number in C order: read as copies, written in place. Source: NumPy."""
 
@@ -38,9 +43,11 @@ class flatiter:
         return next(self._elements)
 
     def __getitem__(self, key: Any) -> ndarray:
+        _refuse_new_axis(key)
         return self.base.ravel()[key].copy()
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
+        _refuse_new_axis(key)
         a, new = self.base, as_values(value, self.base)
         flags = a._flags
         target = a.reshape(-1) if flags[0] else count_up(a.size, a.device)

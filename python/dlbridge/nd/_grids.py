@@ -175,7 +175,12 @@ class _Grid:
         start = 0 if part.start is None else part.start
         step = 1 if part.step is None else part.step
         if isinstance(step, complex):
-            points: ndarray = linspace(start, part.stop, int(abs(step)))
+            n = int(abs(step))
+            if isinstance(start, ndarray) or isinstance(part.stop, ndarray):
+                between = part.stop - start
+                found: ndarray = count_up(n, between.device) * (between / (n - 1) if n > 1 else 1) + start
+                return found
+            points: ndarray = linspace(start, part.stop, n)
             return points
         return arange(start, part.stop, step)
 

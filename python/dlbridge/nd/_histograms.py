@@ -35,7 +35,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
         raise ValueError(f"bincount(): minlength is {minlength}; it is a length, 0 or more")
     n = minlength if x.size == 0 else _largest_of_naturals(x) + 1
     n = n if n > minlength else minlength
-    if weights is None:
+    if weights is None or x.size == 0:
         return _counts(x.astype(_INT64, copy=False), n)
     w = as_array(weights, x)
     if w.shape != x.shape:
@@ -119,7 +119,7 @@ def histogram(
     w = None if weights is None else as_array(weights, a).ravel()
     counts = _binned_on_host(flat, marks, w) if isinstance(flat, _native.HostArray) else _binned(flat, marks, w)
     if density:
-        return counts / (edges[1:] - edges[:-1]) / counts.sum(), edges
+        return counts / (edges[1:] - edges[:-1]).astype(_FLOAT64, copy=False) / counts.sum(), edges
     return counts, edges
 
 

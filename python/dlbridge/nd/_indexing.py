@@ -148,7 +148,10 @@ def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
 
 def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
     """Writes to the elements where the mask is true the values at their own positions (over and over), in place."""
-    values = as_values(values, a).astype(a.dtype, copy=False)
+    values = as_values(values, a)
+    if not _native.can_cast(values.dtype, a.dtype):
+        raise TypeError(f"putmask(): {values.dtype} cannot be cast safely to {a.dtype}. Cast the values: astype()")
+    values = values.astype(a.dtype, copy=False)
     if values.shape != a.shape:
         values = _resize(values, a.shape)
     _native.copyto(a, _native.where(as_array(mask, a), values, a))
@@ -186,6 +189,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, out: n
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> ndarray:
     """For each position the element of the choice which `a` names. "raise" refuses bad numbers, and waits for it."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"choose(): mode {mode!r} is unknown; give 'raise', 'wrap' or 'clip'")
     like = next((x for x in (a, *choices) if isinstance(x, ndarray)), None)
     numbers = as_array(a, like)
     options = as_operands(*choices, numbers.astype("bool"))[:-1]  # a bool names the device and promotes nothing

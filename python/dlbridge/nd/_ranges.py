@@ -23,7 +23,7 @@ def arange(
     start: float,
     /,
     stop: float | None = None,
-    step: float = 1,
+    step: float | None = 1,
     dtype: DTypeLike | None = None,
     *,
     device: DeviceLike = None,
@@ -36,6 +36,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if step is None:
+        step = 1
     plain: ndarray | None = _native.arange(start, stop, step, dtype, device)
     if plain is not None:
         return plain

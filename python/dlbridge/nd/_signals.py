@@ -135,6 +135,9 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     """The cross-correlation of two vectors, with `v` conjugated; mode as for convolve(). Source: NumPy."""
+    for name, x in (("a", a), ("v", v)):
+        if not getattr(x, "shape", (1,)):
+            raise ValueError(f"correlate(): {name} has no axis; give a vector")
     a, v = _two_vectors(a, v, "correlate")
     v = v.conj()
     if v.size <= a.size:
@@ -150,14 +153,16 @@ def unwrap(p: ArrayLike, discont: float | None = None, axis: int = -1, *, period
 
     discont: half a period for None, and never less. Source: NumPy.
     """
+    from dlbridge.nd._statistics import diff
+
     p = as_array(p)
     axis = normalize_axis(axis, p.ndim, "unwrap")
     dtype = _native.result_type(p.dtype, period)
-    p = p.astype(dtype, copy=False)
     if p.shape[axis] < 2:
-        return p.copy()
+        return p.astype(dtype)
     head = (slice(None),) * axis
-    jumps = _native.subtract(p[(*head, slice(1, None))], p[(*head, slice(None, -1))])
+    jumps = diff(p, axis=axis).astype(dtype, copy=False)  # of unsigned ones as they wrap around
+    p = p.astype(dtype, copy=False)
     discont = period / 2 if discont is None else discont
     if kind_of(dtype) in "iu":
         high, uneven = divmod(period, 2)

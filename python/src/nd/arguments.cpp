@@ -254,6 +254,9 @@ Shape parse_shape(PyObject* const* items, Py_ssize_t count, const char* operatio
 Shape parse_shape(PyObject* object, const char* operation) {
   const bool plain = PyTuple_Check(object) || PyList_Check(object);
   if (!plain && PyIndex_Check(object)) return parse_shape(&object, 1, operation);
+  if (object == Py_None)
+    throw_error(PyExc_TypeError, "%s: the shape is None; give an int or a tuple of ints. Use () for a 0-d array",
+                operation);
   const Ref tuple = plain ? fixed_items(object) : Ref(PySequence_Tuple(object));
   checked(tuple.get());
   return parse_shape(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), operation);

@@ -19,7 +19,7 @@ PyObject* reshape(PyObject* self, const Call& a) {
   Shape shape = a.variadic_shape(0);
   const char order = a.order(1, 'C');
   const core::Order walk = order == 'A' ? core::order_of(t) : order == 'F' ? core::Order::kF : core::Order::kC;
-  const std::optional<bool> copy = a[2] == nullptr ? std::nullopt : std::optional(a.flag(2, false));
+  const std::optional<bool> copy = a.copy(2);
   return make_result(a.operation(), [&](Tensor& out) { return core::reshape(t, shape.get(), walk, copy, out); });
 }
 

@@ -33,6 +33,14 @@ class Call : public ::dlbridge::py::Call {
   core::Casting casting(std::size_t i, core::Casting otherwise) const {
     return parse_casting(given(i), operation(), otherwise);
   }
+  // copy=: None and absent give nullopt. A text is refused: 'never' would be true.
+  std::optional<bool> copy(std::size_t i) const {
+    if ((*this)[i] == nullptr) return std::nullopt;
+    if (PyUnicode_Check(given(i)))
+      throw_error(PyExc_ValueError, "%s: copy is %R, and strings are not allowed for it; give True, False or None",
+                  operation(), given(i));
+    return flag(i, false);
+  }
   std::optional<DLDevice> device(std::size_t i) const { return parse_device(given(i), operation()); }
 };
 

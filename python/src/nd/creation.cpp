@@ -54,10 +54,12 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const std::optional<DLDevice> device = parse_device(device_object, kOperation);
   const Shape strides = strides_object == Py_None ? Shape() : parse_shape(strides_object, kOperation);
   if (memptr == Py_None) {
-    if (strides_object != Py_None)
-      throw_error(PyExc_ValueError, "ndarray(): strides need memptr: a new array is dense");
-    return make_result(kOperation, [&](Tensor& out) {
-      return core::make_array(out, kind, shape.get(), device ? *device : default_device(), layout);
+    return make_result(kOperation, [&](Tensor& out) -> Status {
+      if (strides_object == Py_None)
+        return core::make_array(out, kind, shape.get(), device ? *device : default_device(), layout);
+      Tensor dense;  // whose memory the strides must not lead out of
+      DLBRIDGE_TRY(core::make_array(dense, kind, shape.get(), device ? *device : default_device(), layout));
+      return core::strided_view(dense, 0, kind, shape.get(), strides.get(), out);
     });
   }
   core::Storage* storage = nullptr;
@@ -76,15 +78,25 @@ constexpr char kEmpty[] =
     "shape: int or tuple. dtype: float64 where it is None. device: 'cpu', 'cuda', 'cuda:1', …; None: the current "
     "CUDA\n"
     "device, or the CPU where there is none. Raises MemoryError where there is no memory.";
-PyObject* empty(PyObject*, const Call& a) {
-  const Shape shape = a.shape(0);
-  const std::optional<DType> dtype = a.dtype(1);
-  const core::Order order = a.order(2, 'C') == 'F' ? core::Order::kF : core::Order::kC;
-  const std::optional<DLDevice> given = a.device(3);
+// The arguments from number `first` on.
+PyObject* make_empty(const Call& a, std::size_t first) {
+  const Shape shape = a.shape(first);
+  const std::optional<DType> dtype = a.dtype(first + 1);
+  const core::Order order = a.order(first + 2, 'C') == 'F' ? core::Order::kF : core::Order::kC;
+  const std::optional<DLDevice> given = a.device(first + 3);
   const DLDevice device = given ? *given : default_device();
   return make_result(a.operation(), [&](Tensor& out) {
     return core::make_array(out, dtype.value_or(core::kDefaultFloat), shape.get(), device, order);
   });
+}
+PyObject* empty(PyObject*, const Call& a) { return make_empty(a, 0); }
+
+constexpr char kEmptyFor[] = "empty_for($module, operation, shape, dtype=None, order='C', *, device=None)\n--\n\n"
+                             "empty(), for an operation that its errors name: 'zeros()'.";
+PyObject* empty_for(PyObject*, const Call& a) {
+  const char* operation = PyUnicode_AsUTF8(a.given(0));
+  checked(operation != nullptr);
+  return make_empty(a.renamed(operation), 1);
 }
 
 // --- from Python values ----------------------------------------------------------------------------------------------
@@ -273,9 +285,8 @@ template <bool kCopies>
 PyObject* array(PyObject*, const Call& a) {
   const std::optional<DType> dtype = a.dtype(1);
   // array(copy=None) and asarray() copy where they must; array(copy=False), as asarray(copy=False), never.
-  std::optional<bool> copy;
-  if (a[2] != nullptr) copy = a.flag(2, kCopies);
-  else if (kCopies && a.given(2) == nullptr) copy = true;
+  std::optional<bool> copy = a.copy(2);
+  if (kCopies && a.given(2) == nullptr) copy = true;
   return convert(a.given(0), dtype, a.device(3), copy, home_of);
 }
 
@@ -284,7 +295,7 @@ constexpr char kFromDlpack[] = "from_dlpack($module, x, /, *, device=None, copy=
                                "An array that shares the memory of x, by whichever protocol it has; also a capsule.";
 PyObject* from_dlpack(PyObject*, const Call& a) {
   const std::optional<DLDevice> device = a.device(1);
-  const std::optional<bool> copy = a[2] != nullptr ? std::optional(a.flag(2, false)) : std::nullopt;
+  const std::optional<bool> copy = a.copy(2);
   return to_array(adopt_any(a.given(0)).get(), std::nullopt, device, copy);  // where the object lies now
 }
 
@@ -313,8 +324,8 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 }  // namespace
 
 void init_creation(PyObject* module) {
-  add_functions(module, {method<kEmpty, empty>(), method<kArray, array<true>, kArrayName>(),
-                         method<kAsarray, array<false>, kAsarrayName>(),
+  add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(),
+                         method<kArray, array<true>, kArrayName>(), method<kAsarray, array<false>, kAsarrayName>(),
                          method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),
                          method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
 }

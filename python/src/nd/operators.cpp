@@ -70,16 +70,26 @@ PyObject* compare_with_no_number(PyObject* a, bool answer) {
   });
 }
 
+// Objects that are no arrays and leave comparing to object, as Ellipsis does: none equals a number.
+bool equals_no_number(PyObject* object) noexcept {
+  return Py_TYPE(object)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
+         PyObject_HasAttrString(object, "__dlpack__") == 0;
+}
+
+PyObject* compare_equal(PyObject* a, PyObject* b, bool negated) {
+  if (b == Py_None || PyUnicode_Check(b) || PyBytes_Check(b)) return compare_with_no_number(a, negated);
+  Ref found(call_operator(negated ? Op::kNotEqual : Op::kEqual, a, b));
+  if (found.get() == Py_NotImplemented && equals_no_number(b)) return compare_with_no_number(a, negated);
+  return found.release();
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if ((op == Py_EQ || op == Py_NE) && (b == Py_None || PyUnicode_Check(b) || PyBytes_Check(b)))
-    return compare_with_no_number(a, op == Py_NE);
   switch (op) {
     case Py_LT: return call_operator(Op::kLess, a, b);
     case Py_LE: return call_operator(Op::kLessEqual, a, b);
     case Py_GT: return call_operator(Op::kLess, b, a);
     case Py_GE: return call_operator(Op::kLessEqual, b, a);
-    case Py_EQ: return call_operator(Op::kEqual, a, b);
-    default: return call_operator(Op::kNotEqual, a, b);
+    default: return compare_equal(a, b, op == Py_NE);
   }
 }
 

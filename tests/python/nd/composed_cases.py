@@ -1,5 +1,7 @@
 """What functions are asked that are composed of others, beside NumPy: as function_cases.py, whose letters these are."""
 
+from dlbridge.nd import _abstract
+
 FUNCTIONS = {
     # Signals
     "gradient": [
@@ -130,6 +132,23 @@ EXPRESSIONS = [
     "[xp.require(a, 'float32', 'F'), xp.require(i), xp.require(a.T, None, ['C', 'O'])]",
     "xp.asarray_chkfinite(a, 'float32')",
     "[xp.issubdtype(b.dtype, np.floating), xp.issubdtype(k.dtype, np.floating), xp.issubdtype('int8', 'int8')]",
+    *(f"[xp.issubdtype(x.dtype, xp.{name}) for x in (m, u, i, b, c)]" for name in _abstract.NAMES),
+    "[xp.issubdtype(xp.integer, xp.number), xp.issubdtype(xp.number, xp.integer), xp.issubdtype(xp.integer, 'int64')]",
+    "[xp.bitwise_count(x) for x in (u, k, i, g, y * -(2**40), m, u.astype('uint64') << 50, i.astype('int8') - 123)]",
+    "xp.arange(1, 4, None)",
+    "xp.mgrid[v[:, None] : v[:, None] + 1 : 4j]",
+    "[xp.ogrid[w[0] : w : 1j], xp.mgrid[w : 2 : 4j]]",
+    "xp.lib.stride_tricks.as_strided(v, (3, 2), (8, 16))",
+    *(
+        f"xp.lib.stride_tricks.sliding_window_view(a, {window})"
+        for window in ("2, 0", "3, -1", "(2, 2)", "0, 1", "(2, 2), (1, 1)", "(1, 3, 2), (0, 1, 1)")
+    ),
+    "xp.lib.stride_tricks.sliding_window_view([1, 2, 3], 2)",
+    "xp.interp(s, s[:3], xp.array([1, inf, 1]) + 1j * xp.array([2, 3, -inf]))",
+    "xp.histogram(w, 4, weights=b * 0 + 1, density=True)",
+    "[xp.bincount(k[:0], w[:0]), xp.bincount(k[:0], b[:0], 3)]",
+    "xp.cov(z.T[:0], dtype='float32')",
+    "[xp.unwrap(u), xp.unwrap(u.astype('uint32'), axis=0), xp.unwrap(g)]",
     "[xp.format_float_positional(o, 3), xp.format_float_scientific(1234.5, precision=1)]",
     "next(a.flat)",
     "xp.polynomial.polynomial.polyvander(a, 3)",

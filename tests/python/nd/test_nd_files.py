@@ -39,10 +39,23 @@ def test_several_arrays_are_written_and_read(tmp_path, device, save):
             file["x"]
 
 
-def test_nothing_is_unpickled(tmp_path):
+def test_nothing_is_unpickled_unasked(tmp_path):
     np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle"):
         nd.load(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_a_dump_is_read_where_that_is_allowed(tmp_path, dtype, device):
+    x = put(X, device).astype(dtype)
+    x.dump(tmp_path / "x")
+    held = io.BytesIO()
+    x.dump(held)
+    assert held.getvalue() == x.dumps() == (tmp_path / "x").read_bytes()
+    read = nd.load(tmp_path / "x", allow_pickle=True)
+    assert read.dtype == dtype and read.device == x.device and read.tolist() == X.tolist()
+    with pytest.raises(ValueError, match="allow_pickle"):
+        nd.load(tmp_path / "x")
 
 
 def test_long_headers_are_refused(tmp_path):

@@ -39,7 +39,7 @@ def test_statement_as_numpy(statement, device):
 
 # Names whose tests are in the other files.
 ELSEWHERE = """
-AxisError CudaArray HostArray ndarray ufunc cuda fft linalg polynomial random dtype e euler_gamma inf nan newaxis pi
+AxisError CudaArray HostArray ndarray ufunc cuda fft linalg lib polynomial random dtype e euler_gamma inf nan newaxis pi
 asnumpy empty
 from_dlpack fromDlpack get_array_module finfo iinfo common_type promote_types result_type astype array_repr
 array_str array2string may_share_memory histogram_bin_edges RawKernel RawModule ElementwiseKernel ReductionKernel

@@ -17,6 +17,7 @@ WITHOUT_EFFECT = {
     "subok": "there are no subclasses to keep",
     "overwrite_input": "it allows to overwrite, and nothing is",
     "optimize": "the order of the products is chosen anyway",
+    "allow_pickle": "the numbers of a .npy file are no pickle; of one: test_nd_files.py",
     "blocking": "it allows to return early, and the copy is always done",
     "max_work": "it bounds the time that the answer may take",
     "kind": "every sort is stable",

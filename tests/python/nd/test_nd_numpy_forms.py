@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from dlbridge import nd
+from dlbridge.nd import _abstract
 from nd_support import check, put
 
 # --- ufuncs -----------------------------------------------------------------------------------------------------------
@@ -121,6 +122,66 @@ def test_edges_of_histograms_of_several_variables_have_numpys_dtypes(dtype, bins
     want, want_edges = np.histogramdd(x, bins, range)
     for mine, theirs in zip((counts, *edges), (want, *want_edges), strict=True):
         check(mine, theirs)
+
+
+@pytest.mark.parametrize("value", [..., object(), object, None, "abc"], ids=lambda value: type(value).__name__)
+def test_objects_that_are_no_numbers_equal_no_element(value, device):
+    x = put(np.arange(3), device)
+    for equal, unequal in ((x == value, x != value), (value == x, value != x)):
+        assert equal.tolist() == [False] * 3 and unequal.tolist() == [True] * 3
+
+
+def test_objects_that_compare_themselves_are_asked(device):
+    class Two:
+        def __eq__(self, other):
+            return other == 2
+
+    assert (put(np.arange(3), device) == Two()).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("shape, strides", [((2, 3, 4), (8, 0, 8)), ((2, 0, 4), (8, 128, 1024)), ((2, 3), (24, 8))])
+def test_new_arrays_take_strides_that_stay_within_them(shape, strides, device):
+    x = nd.ndarray(shape, strides=strides, device=device)
+    assert x.strides == strides and x.shape == shape and x.dtype == "float64"
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+@pytest.mark.parametrize("shape", [None, 5, (4, 3), (2, 3, 4)])
+@pytest.mark.parametrize("source", ["a", "a.T", "a[::2]", "t.T", "t.swapaxes(0, 1)"])
+def test_empty_like_lies_as_numpys_does(source, shape, order, device):
+    arrays = {"a": np.zeros((4, 3)), "t": np.zeros((2, 3, 4))}
+    ours = {name: put(x, device) for name, x in arrays.items()}
+    want = np.empty_like(eval(source, {}, arrays), order=order, shape=shape)
+    got = nd.empty_like(eval(source, {}, ours), order=order, shape=shape)
+    assert got.strides == want.strides
+
+
+def test_windows_and_strided_views_are_read_only_as_numpys(device):
+    tricks, x = nd.lib.stride_tricks, put(np.arange(4.0), device)
+    assert not tricks.sliding_window_view(x, 2).flags.writeable
+    assert not tricks.as_strided(x, (2,), (8,), writeable=False).flags.writeable
+    tricks.sliding_window_view(x, 2, writeable=True)[0, 1] = 9
+    tricks.as_strided(x, (2,), (16,))[1] = 7
+    assert x.tolist() == [0, 9, 7, 3]
+
+
+def test_abstract_dtypes_are_numpys():
+    for name in _abstract.NAMES:
+        assert getattr(nd, name) is getattr(np, name)
+    with pytest.raises(TypeError, match="none of the ndarray's"):
+        nd.issubdtype("abc", nd.floating)
+
+
+def test_a_covariance_without_freedom_warns(device):
+    with pytest.warns(RuntimeWarning, match="degrees of freedom"):
+        nd.cov(put(np.arange(6.0).reshape(2, 3), device), ddof=3)
+
+
+def test_copies_are_there_when_a_blocking_call_returns(device):
+    x = np.arange(5.0)
+    for make in (nd.array, nd.asarray, nd.asanyarray):
+        check(make(put(x, device), blocking=True), x)
+    check(nd.array(x, blocking=True, device=device), x)
 
 
 def test_an_ndarray_is_generic_in_annotations():

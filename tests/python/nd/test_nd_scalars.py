@@ -189,7 +189,7 @@ def test_clip_by_integers_out_of_bounds(dtype, device):
 
 def test_putmask_keeps_the_values_of_wide_integers(device):
     x = nd.zeros(2, "uint64", device=device)
-    nd.putmask(x, nd.array([True, False], device=device), nd.array([2**62 + 1, 5], "int64", device=device))
+    nd.putmask(x, nd.array([True, False], device=device), [2**62 + 1, 5])
     assert x.tolist() == [2**62 + 1, 0]
 
 
