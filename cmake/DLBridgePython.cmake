@@ -25,7 +25,6 @@ set_target_properties(_core PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${dlbridge_l
 # What Python calls is all that others see: a function with target_clones is exported although it is hidden.
 file(CONFIGURE OUTPUT exported.map CONTENT "{ global: PyInit__core; local: *; };\n")
 target_link_options(_core PRIVATE -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/exported.map)
-include(DLBridgeGlibc)
 dlbridge_link_for_glibc(_core)
 
 # Two groups for two cores.

@@ -1,5 +1,7 @@
 // What libstdc++.a asks of glibc and an old one lacks, for DLBRIDGE_GLIBC (DLBridgeGlibc.cmake). Nobody outside the
 // module sees these.
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -14,4 +16,9 @@ extern "C" std::uint32_t arc4random() noexcept {
   std::uint32_t value = 0;
   if (::getentropy(&value, sizeof value) != 0) std::abort();
   return value;
+}
+
+// glibc 2.33, for CUDA's runtime; older ones had it inline. The struct is the kernel's on x86-64.
+extern "C" int fstat64(int file, struct stat64* status) noexcept {
+  return static_cast<int>(::syscall(SYS_fstat, file, status));
 }

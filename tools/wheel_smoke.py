@@ -2,6 +2,7 @@
 """What a user without a compiler gets of the installed wheel: run it with the interpreter of an environment that holds
 dlbridge and NumPy. Only the README beside this file's folder is read; the package comes from site-packages.
 
+--kernels fails where the wheel dlbridge-cuda13 does not serve it, for which no GPU is needed.
 --no-compiler fails where a compiler or a CUDA toolkit is on PATH: then the environment is not such a user's.
 """
 
@@ -79,15 +80,28 @@ def check_sdk() -> None:
         assert not missing, f"{folder} lacks {missing}"
 
 
+def check_kernels() -> None:
+    from dlbridge.nd import _native
+
+    path, problem = _native.kernel_library()
+    assert not problem and path == f"{sysconfig.get_path('platlib')}/dlbridge_cuda13/libdlbridge_kernels.so", (
+        path,
+        problem,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-compiler", action="store_true", help="fail where a compiler or a CUDA toolkit is found")
+    parser.add_argument("--kernels", action="store_true", help="fail where dlbridge-cuda13 does not serve")
     arguments = parser.parse_args()
     check_environment(arguments.no_compiler)
     run_readme()
     run_commands()
     run_ndarray()
     check_sdk()
+    if arguments.kernels:
+        check_kernels()
     print(f"the wheel's smoke tests passed: CPython {sys.version.split()[0]}")
     return 0
 

@@ -4,21 +4,32 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "dlbridge/cuda_device.h"
 #include "dlbridge/cuda_driver.h"
+#include "dlbridge/version.h"
 
 namespace dlbridge::nd {
 
 namespace {
 
-constexpr const char* kLibraryName = "libdlbridge_kernels.so";
-
-std::string& library_folder() {
-  static auto* folder = new std::string;
-  return *folder;
+std::string& library_path() {
+  static auto* path = new std::string;
+  return *path;
 }
-std::string library_path() { return library_folder() + "/" + kLibraryName; }
+
+const std::string& how_to_get_kernels() {
+  static const auto* const text = new std::string(
+      "dlbridge's CUDA kernels are not installed (no " + library_path() +
+      "). pip install 'dlbridge[cuda13]' brings them; a build from source has them with DLBRIDGE_CUDA=ON");
+  return *text;
+}
+
+std::string release_text(int release) {
+  return std::to_string(release / 1'000'000) + "." + std::to_string(release / 1000 % 1000) + "." +
+         std::to_string(release % 1000);
+}
 
 struct Loaded {
   const Backend* backend = nullptr;
@@ -26,19 +37,19 @@ struct Loaded {
 };
 
 Loaded load_kernels() {
-  const std::string path = library_path();
-  if (!cuda_kernels_present())
-    return {nullptr,
-            "dlbridge was built without its CUDA kernels (no " + path +
-                "). Install it with DLBRIDGE_CUDA=ON in the environment: pip install --no-binary dlbridge dlbridge"};
+  const std::string& path = library_path();
+  if (!cuda_kernels_present()) return {nullptr, how_to_get_kernels()};
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed
   if (handle == nullptr) {
     const char* why = ::dlerror();
     return {nullptr, std::string("the kernel library cannot be loaded: ") + (why != nullptr ? why : path.c_str())};
   }
   const auto get = reinterpret_cast<decltype(&dlbridge_nd_cuda_backend)>(::dlsym(handle, kCudaBackendSymbol));
-  if (get == nullptr || get()->version != kKernelApiVersion)
-    return {nullptr, path + " belongs to another version of dlbridge. Reinstall the package"};
+  if (get == nullptr) return {nullptr, path + " is no kernel library of dlbridge. Reinstall the package"};
+  if (get()->release != kKernelRelease)
+    return {nullptr, path + " is of dlbridge " + release_text(get()->release) +
+                         ", and this is dlbridge " DLBRIDGE_VERSION
+                         ". Install what belongs to it: pip install 'dlbridge[cuda13]==" DLBRIDGE_VERSION "'"};
   return {get(), {}};
 }
 
@@ -52,7 +63,8 @@ Status cuda_backend(const Backend*& out) {
 
 }  // namespace
 
-void set_kernel_library_folder(const char* folder) { library_folder() = folder; }
+void set_kernel_library(std::string path) { library_path() = std::move(path); }
+const std::string& kernel_library() { return library_path(); }
 
 bool cuda_kernels_present() {
   static const bool present = ::access(library_path().c_str(), R_OK) == 0;
@@ -71,7 +83,7 @@ Status check_device(DLDevice device) {
     if (exists && cuda_kernels_present()) return {};
     const std::string why = !cuda::available() ? cuda::unavailable_reason()
                             : !cuda_kernels_present()
-                                ? "dlbridge was built without its CUDA kernels (DLBRIDGE_CUDA=ON builds them)"
+                                ? how_to_get_kernels()
                                 : "there are " + std::to_string(cuda::device_count()) + " CUDA devices";
     return malformed("device " + device_name(device) + " cannot be used: " + why + ". Use device='cpu'");
   }

@@ -1,6 +1,8 @@
 // Which kernels serve a device.
 #pragma once
 
+#include <string>
+
 #include "dlbridge/device.h"
 #include "dlbridge/errors.h"
 #include "ndarray/kernels/api.h"
@@ -10,8 +12,10 @@ namespace dlbridge::nd {
 // The host's table, or CUDA's, whose library is loaded by the first call that needs it.
 Status backend_for(DLDevice device, const Backend*& out);
 
-// Where the kernel library lies: beside the extension module. Set once, before the first use.
-void set_kernel_library_folder(const char* folder);
+// The kernel library's file, which may not exist. Set once, before the first use.
+void set_kernel_library(std::string path);
+
+const std::string& kernel_library();
 
 // Whether the kernel library is there; it is not loaded.
 bool cuda_kernels_present();

@@ -12,13 +12,24 @@
 
 #include "dlbridge/dtype.h"
 #include "dlbridge/stream.h"
+#include "dlbridge/version.h"
 #include "ndarray/kernels/ops.h"
 
 namespace dlbridge::nd {
 
-inline constexpr int kKernelApiVersion = 1;  // both libraries come from one build; a stale file must not be called
-inline constexpr int kMaxOperands = 4;       // out, then up to three inputs
-inline constexpr int kLoopDims = 12;         // after merging; more dims are looped over by the front end
+// "1.22.333" as 1022333: the kernel library may come in a wheel of its own, and one of another release is not called.
+consteval int release_number(const char* text) {
+  int parts[3] = {}, part = 0;
+  for (; *text != 0; ++text) {
+    if (*text == '.') ++part;
+    else parts[part] = parts[part] * 10 + (*text - '0');
+  }
+  return parts[0] * 1'000'000 + parts[1] * 1000 + parts[2];
+}
+inline constexpr int kKernelRelease = release_number(DLBRIDGE_VERSION);
+
+inline constexpr int kMaxOperands = 4;  // out, then up to three inputs
+inline constexpr int kLoopDims = 12;    // after merging; more dims are looped over by the front end
 
 // Scratch memory from the stream-ordered pool; lives until the work queued by the call has run. Null: out of memory,
 // for which the kernel returns kErrorMemory.
@@ -223,7 +234,7 @@ struct MatmulArgs {
 
 // Every function pointer is set in both instances.
 struct Backend {
-  int version;
+  int release;  // kKernelRelease of its build, and the first field in every release
   const char* name;
   int (*elementwise)(const ElementwiseArgs&);
   int (*reduce)(const ReduceArgs&);

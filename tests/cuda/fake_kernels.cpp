@@ -157,7 +157,7 @@ const char* error_text(int code) {
 }
 
 constexpr Backend kFake{
-    kKernelApiVersion,
+    kKernelRelease,
     "fake",
     elementwise,
     reduce,

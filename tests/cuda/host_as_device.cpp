@@ -20,7 +20,7 @@ int ordered(const Args& args) {
 }
 
 constexpr Backend kHostAsDevice{
-    kKernelApiVersion,
+    kKernelRelease,
     "host as a device",
     ordered<&Backend::elementwise>,
     ordered<&Backend::reduce>,

@@ -25,7 +25,17 @@ def test_json(capsys):
     code, output = doctor("--json", capsys=capsys)
     found = json.loads(output.out)
     assert code == 0
-    assert {"dlbridge", "cuda", "driver", "driver_files", "gpus", "frameworks", "switches", "known_bad"} <= found.keys()
+    assert {
+        "dlbridge",
+        "cuda",
+        "kernels",
+        "driver",
+        "driver_files",
+        "gpus",
+        "frameworks",
+        "switches",
+        "known_bad",
+    } <= found.keys()
 
 
 class Driver:

@@ -15,13 +15,20 @@ const char* error_text(int code) {
 
 namespace {
 constexpr Backend kCudaBackend{
-    kKernelApiVersion,         "cuda",
-    cuda_kernels::elementwise, cuda_kernels::reduce,
-    cuda_kernels::scan,        cuda_kernels::sort,
-    cuda_kernels::gather,      cuda_kernels::scatter,
-    cuda_kernels::nonzero,     cuda_kernels::search,
-    cuda_kernels::range,       cuda_kernels::random,
-    cuda_kernels::matmul,      cuda_kernels::error_text,
+    kKernelRelease,
+    "cuda",
+    cuda_kernels::elementwise,
+    cuda_kernels::reduce,
+    cuda_kernels::scan,
+    cuda_kernels::sort,
+    cuda_kernels::gather,
+    cuda_kernels::scatter,
+    cuda_kernels::nonzero,
+    cuda_kernels::search,
+    cuda_kernels::range,
+    cuda_kernels::random,
+    cuda_kernels::matmul,
+    cuda_kernels::error_text,
 };
 }  // namespace
 

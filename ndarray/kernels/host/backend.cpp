@@ -16,13 +16,20 @@ const char* error_text(int code) {
 }  // namespace host_kernels
 
 const Backend kHostBackend{
-    kKernelApiVersion,         "host",
-    host_kernels::elementwise, host_kernels::reduce,
-    host_kernels::scan,        host_kernels::sort,
-    host_kernels::gather,      host_kernels::scatter,
-    host_kernels::nonzero,     host_kernels::search,
-    host_kernels::range,       host_kernels::random,
-    host_kernels::matmul,      host_kernels::error_text,
+    kKernelRelease,
+    "host",
+    host_kernels::elementwise,
+    host_kernels::reduce,
+    host_kernels::scan,
+    host_kernels::sort,
+    host_kernels::gather,
+    host_kernels::scatter,
+    host_kernels::nonzero,
+    host_kernels::search,
+    host_kernels::range,
+    host_kernels::random,
+    host_kernels::matmul,
+    host_kernels::error_text,
 };
 
 }  // namespace dlbridge::nd

@@ -66,6 +66,13 @@ def _drivers() -> list[str]:
     return sorted({path for pattern in patterns for path in glob.glob(pattern)})
 
 
+def _kernels() -> dict[str, str]:
+    """The library of the ndarray's CUDA kernels, which needs no GPU to be loaded, and what is wrong with it."""
+    from dlbridge.nd import _native
+
+    return dict(zip(("path", "problem"), _native.kernel_library(), strict=True))
+
+
 def _library(name: str) -> dict[str, str]:
     spec = importlib.util.find_spec(name)
     if spec is None:
@@ -98,6 +105,7 @@ def examine() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}",
         "platform": platform.platform(),
         "cuda": dict(_core.cuda_info()),
+        "kernels": _kernels(),
         "driver_files": _drivers(),
         "gpus": _machine.gpus(),
         "driver": _machine.driver(),
@@ -163,6 +171,7 @@ def _environment_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"CUDA driver {cuda['driver_version']}{nvidia}, {cuda['device_count']} device(s)"
     else:
         yield f"no CUDA: {cuda['reason']}"
+    yield f"CUDA kernels of nd: {found['kernels']['problem'] or found['kernels']['path']}"
     yield from (f"  driver file: {path}" for path in found["driver_files"])
     yield from (f"  GPU: {name}" for name in found["gpus"])
     yield ""

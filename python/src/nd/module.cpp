@@ -2,6 +2,7 @@
 #include "python/src/nd/module.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -14,13 +15,36 @@ namespace dlbridge::py::nd {
 
 namespace {
 
-// The kernel library lies beside this extension module.
-void find_kernel_library() {
+constexpr const char* kKernelLibrary = "/libdlbridge_kernels.so";
+
+bool is_there(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
+
+// The kernel library that the wheel dlbridge-cuda13 has brought, on sys.path; empty where none has.
+std::string kernel_library_of_a_wheel() {
+  PyObject* folders = PySys_GetObject("path");  // borrowed, and nothing below runs Python's code
+  if (folders == nullptr || !PyList_Check(folders)) return {};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(folders); ++i) {
+    PyObject* folder = PyList_GET_ITEM(folders, i);
+    const char* text = PyUnicode_Check(folder) ? PyUnicode_AsUTF8(folder) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    if (text == nullptr || text[0] != '/') continue;  // never what lies in the current folder
+    const std::string path = std::string(text) + "/dlbridge_cuda13" + kKernelLibrary;
+    if (is_there(path)) return path;
+  }
+  return {};
+}
+
+// Beside this extension module, where the build made both, or else that of a wheel.
+std::string kernel_library() {
   Dl_info where;
-  if (::dladdr(reinterpret_cast<const void*>(&find_kernel_library), &where) == 0 || where.dli_fname == nullptr) return;
-  const std::string path(where.dli_fname);
-  const std::size_t slash = path.rfind('/');
-  core::set_kernel_library_folder(slash == std::string::npos ? "." : path.substr(0, slash).c_str());
+  std::string beside = ".";
+  if (::dladdr(reinterpret_cast<const void*>(&kernel_library), &where) != 0 && where.dli_fname != nullptr) {
+    const std::string path(where.dli_fname);
+    if (const std::size_t slash = path.rfind('/'); slash != std::string::npos) beside = path.substr(0, slash);
+  }
+  beside += kKernelLibrary;
+  const std::string separate = is_there(beside) ? std::string() : kernel_library_of_a_wheel();
+  return separate.empty() ? beside : separate;
 }
 
 }  // namespace
@@ -29,7 +53,7 @@ PyObject* load_nd(PyObject*) {
   static PyObject* native = nullptr;  // immortal, as its types
   if (native != nullptr) return Ref::borrow(native).release();
   return guarded_pybind([&] {
-    find_kernel_library();
+    core::set_kernel_library(kernel_library());
     Ref module = owned(PyModule_New("dlbridge.nd._native"));
     init_array_types(module.get());
     init_ufuncs(module.get());

@@ -2,8 +2,10 @@
 #include "python/src/nd/runtime/runtime.h"
 
 #include <string>
+#include <utility>
 
 #include "dlbridge/cuda_peer.h"
+#include "ndarray/core/backend.h"
 #include "ndarray/runtime/lifetime.h"
 #include "protocols/common/streams.h"
 #include "python/src/nd/runtime/deferred.h"
@@ -150,6 +152,11 @@ void init_devices(pyb::module_& m) {
   m.def("device_count", &cuda::device_count);
   m.def("driver_version", &cuda::driver_version);
   m.def("unavailable_reason", &cuda::unavailable_reason);
+  m.def("kernel_library", [] {
+    const core::Backend* backend = nullptr;
+    const Status status = core::backend_for({kDLCUDA, 0}, backend);
+    return std::pair(core::kernel_library(), status.ok() ? std::string() : status.message());
+  });
   m.def("current_device", [] { return chosen_device("current device"); });
   m.def("check_device", [](int device) { chosen_device("Device()", device); });
   m.def("enter_device", &enter_device);
