@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "api"
@@ -144,13 +144,16 @@ def page(name: str) -> str:
     module = importlib.import_module(name)
     names = [*module.__all__, *MORE.get(name, ())]
     values = {one: getattr(module, one) for one in names if not one.startswith("_")}
-    groups: dict[str, list[str]] = {"Functions": [], "Ufuncs": [], "Classes": [], "Exceptions": []}
+    groups: dict[str, list[str]] = {"Functions": [], "Ufuncs": [], "Classes": [], "Exceptions": [], "Types": []}
     constants = []
     for one, value in sorted(values.items(), key=lambda item: item[0].lower()):
         if isinstance(value, ModuleType):
             continue
         if isinstance(value, type):
             groups["Exceptions" if issubclass(value, BaseException) else "Classes"] += entry(name, one, value)
+        elif isinstance(value, UnionType):  # which has no docstring: its module has
+            about = importlib.import_module(module._LAZY[one][0])
+            groups["Types"] += [f"### {one}", "", *prose(doc_of(about), set()), ""]
         elif type(value).__name__ == "ufunc":
             groups["Ufuncs"] += entry(name, one, value)
         elif callable(value) and type(value).__name__ != "DType":

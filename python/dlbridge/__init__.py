@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
     from dlbridge._sharing.handle import Handle, empty_shared, share
+    from dlbridge._typing import AnyArray
     from dlbridge._use import use
 
 __all__ = [
+    "AnyArray",
     "CopyError",
     "CudaError",
     "CudaTensor",
@@ -82,6 +84,7 @@ __all__ = [
 
 # Names that are loaded on first use, so that `import dlbridge` stays under its 20 ms: (module, attribute or None).
 _LAZY: dict[str, tuple[str, str | None]] = {
+    "AnyArray": ("dlbridge._typing", "AnyArray"),
     "Handle": ("dlbridge._sharing.handle", "Handle"),
     "Report": ("dlbridge._inspect", "Report"),
     "adapt": ("dlbridge._adapt", "adapt"),

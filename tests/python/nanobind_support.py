@@ -50,15 +50,15 @@ def _library():
 
 
 @functools.cache
-def build(source=SOURCE, split=False):
+def build(source=SOURCE, split=False, flags=(), folder=None):
     """The path of the module that `source` is named after."""
-    command = [*compiler_command(), "-O0", *_sanitizer_flags(), "-shared", source]
+    command = [*compiler_command(), "-O0", *_sanitizer_flags(), *flags, "-shared", source]
     if split:
         pytest.importorskip("nanobind_backend", reason="nanobind-backend is what a split module runs on")
-        folder, suffix, others = Path(tempfile.mkdtemp(prefix="dlbridge-nanobind-split-")), ".abi3.so", SPLIT
+        suffix, others = ".abi3.so", SPLIT
     else:
-        folder, suffix, others = _library().parent, sysconfig.get_config_var("EXT_SUFFIX"), (_library(),)
-    path = folder / (Path(source).stem + suffix)
+        suffix, others = sysconfig.get_config_var("EXT_SUFFIX"), (_library(),)
+    path = (folder or Path(tempfile.mkdtemp(prefix="dlbridge-nanobind-"))) / (Path(source).stem + suffix)
     _run([*command, *others, "-o", path])
     return path
 

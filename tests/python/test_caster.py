@@ -50,7 +50,7 @@ class Only:
         ("floating", "floating(a: ANY[float32 | float64, (*,), cpu]) -> tuple"),
         ("on_gpu", "on_gpu(a: ANY[float32, (*, *, 3), C, cuda, writable], stream: "),
         ("on_gpu", ', stream: typing.Annotated[typing.Any, "CUDA stream"] | None = None) -> tuple'),
-        ("owned", 'owned(t: typing.Annotated[typing.Any, "Tensor"]) -> '),
+        ("owned", 'owned(t: typing.Annotated[dlbridge.AnyArray, "Tensor"]) -> '),
         ("numpy", " -> numpy.ndarray"),
         ("torch", " -> torch.Tensor"),
         ("jax", " -> jax.Array"),
@@ -60,7 +60,7 @@ class Only:
 )
 def test_signature(ext, name, signature):
     if "ANY[" in signature:
-        signature = re.sub(r"ANY\[(.*?)\](\)|,)", r'typing.Annotated[typing.Any, "Tensor[\1]"]\2', signature)
+        signature = re.sub(r"ANY\[(.*?)\](\)|,)", r'typing.Annotated[dlbridge.AnyArray, "Tensor[\1]"]\2', signature)
     assert signature in getattr(ext, name).__doc__
 
 

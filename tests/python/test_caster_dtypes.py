@@ -25,7 +25,8 @@ def test_the_view_is_of_the_dtype_that_was_given(ext, dtype, make):
 
 def test_one_signature_names_all_dtypes(ext):
     assert ext.visited.__doc__.splitlines()[0] == (
-        'visited(a: typing.Annotated[typing.Any, "Tensor[int32 | float32 | float64, ..., cpu]"]) -> tuple[str, tuple]'
+        'visited(a: typing.Annotated[dlbridge.AnyArray, "Tensor[int32 | float32 | float64, ..., cpu]"]) '
+        "-> tuple[str, tuple]"
     )
 
 
@@ -121,7 +122,8 @@ def test_floats_are_rounded_as_their_libraries_do(ext, make, dtype):
 
 def test_bytes_are_uint8(ext):
     assert ext.bytes_of(b"\x00\x7f\xff") == [0, 127, 255]
-    assert ext.bytes_of.__doc__.startswith('bytes_of(a: typing.Annotated[typing.Any, "Tensor[uint8, (*,), cpu]"])')
+    annotated = 'typing.Annotated[dlbridge.AnyArray, "Tensor[uint8, (*,), cpu]"]'
+    assert ext.bytes_of.__doc__.startswith(f"bytes_of(a: {annotated})")
     with pytest.raises(TypeError, match="expected dtype uint8, got"):
         ext.bytes_of(np.zeros(2, "int8"))
 

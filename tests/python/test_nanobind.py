@@ -309,7 +309,7 @@ def test_clang_compiles_it_without_a_warning(flags):
 
 
 def test_signatures_say_what_is_taken(ext):
-    assert ext.matrix.__doc__.startswith("matrix(a: typing.Annotated[")
+    assert ext.matrix.__doc__.startswith("matrix(a: typing.Annotated[dlbridge.AnyArray, ")
     assert '"Tensor[float32, (*, *), C, cpu]"]) -> float' in ext.matrix.__doc__
     assert ext.as_numpy.__doc__ == "as_numpy(n: int) -> numpy.ndarray"
     assert ext.as_tensor.__doc__ == "as_tensor(n: int) -> dlbridge.Tensor"

@@ -78,10 +78,12 @@ constexpr std::string_view short_text(stride_rule rule) noexcept {
   return "";
 }
 
-// "typing.Annotated[typing.Any, "Tensor[float32, (*, *, 3), C, cuda, writable]"]": Python, as stubs are made of it.
+// "typing.Annotated[dlbridge.AnyArray, "Tensor[float32, (*, *, 3), C, cuda, writable]"]": Python, for stub generators.
+// Between @ and @ both binding libraries find what arguments are, then what results are: Any, as whoever has given the
+// array knows of which framework it is, and its methods.
 consteval ConstText signature_text(const Requirement& r) {
   ConstText out;
-  out.add("typing.Annotated[typing.Any, \"Tensor[");
+  out.add("typing.Annotated[@dlbridge.AnyArray@typing.Any@, \"Tensor[");
   add_dtypes(out, r.dtypes);
   out.add(", ");
   add_shape(out, r);

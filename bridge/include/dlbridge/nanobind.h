@@ -119,8 +119,7 @@ struct type_caster<dlbridge::stream_arg> : dlbridge::detail::PendingCaster<dlbri
 // As an argument: any array on any device, which the tensor keeps alive. As a result: a dlbridge.Tensor.
 template <>
 struct type_caster<dlbridge::Tensor> : dlbridge::detail::PendingCaster<dlbridge::Tensor> {
-  static constexpr auto Name = const_name('@') + dlbridge::detail::descr_of<dlbridge::detail::kTensorText>() +
-                               const_name('@') + const_name("dlbridge.Tensor") + const_name('@');
+  static constexpr auto Name = dlbridge::detail::descr_of<dlbridge::detail::kTensorText>();
 
   static handle from_cpp(dlbridge::Tensor&& tensor, rv_policy policy, cleanup_list* cleanup) noexcept {
     return dlbridge::detail::made_result([&] {

@@ -93,8 +93,7 @@ struct type_caster<dlbridge::stream_arg> {
 template <>
 struct type_caster<dlbridge::Tensor> {
   using Any = dlbridge::Arg<const void, dlbridge::any_device>;
-  static constexpr auto name =
-      const_name("@") + dlbridge::detail::descr_of<dlbridge::detail::kTensorText>() + const_name("@dlbridge.Tensor@");
+  static constexpr auto name = dlbridge::detail::descr_of<dlbridge::detail::kTensorText>();
 
   bool load(handle source, bool convert) { return load(source, convert, dlbridge::detail::current_place(convert)); }
   bool load(handle source, bool convert, const dlbridge::detail::Place& place) {

@@ -96,7 +96,8 @@ consteval ConstText const_text(std::string_view text) {
   return out;
 }
 inline constexpr ConstText kStreamText = const_text("typing.Annotated[typing.Any, \"CUDA stream\"] | None");
-inline constexpr ConstText kTensorText = const_text("typing.Annotated[typing.Any, \"Tensor\"]");
+inline constexpr ConstText kTensorText =
+    const_text("@typing.Annotated[dlbridge.AnyArray, \"Tensor\"]@dlbridge.Tensor@");
 inline constexpr ConstText kAnyResultText = const_text("typing.Annotated[typing.Any, \"array\"]");
 
 }  // namespace detail
