@@ -25,6 +25,7 @@ PUBLIC = {
     "check.h": ("check", "meets", "any_of", "Constraint"),
     "requirement.h": ("dyn", "stride_rule", "Requirement"),
     "converter.h": ("from", "borrow", "unowned", "to", "Held", "converter"),
+    "testing/conformance.h": ("conformance",),
     "caps.h": ("caps", "source_kind", "result_kind"),
     "describe.h": ("describe_memory", "locate"),
     "options.h": ("options", "copy", "sync", "stream_ref"),

@@ -23,11 +23,6 @@ class ArmadilloConformance : public testing::Test {};
 TYPED_TEST_SUITE(ArmadilloConformance, Types);
 TYPED_TEST(ArmadilloConformance, BadInput) { test::check_conformance<TypeParam>(); }
 
-TEST(Armadillo, Empty) {
-  test::check_empty<arma::fvec>({0});
-  test::check_empty<arma::fcube>({0, 1, 1});
-}
-
 TEST(Armadillo, SharesFortranOrder) {
   VersionedProducer p({2, 3});
   auto* data = reinterpret_cast<float*>(p.bytes.data());

@@ -22,10 +22,7 @@ using Types = testing::Types<Span2<float, ::cuda::std::layout_right>, Span2<cons
 template <class X>
 class MdspanConformance : public testing::Test {};
 TYPED_TEST_SUITE(MdspanConformance, Types);
-TYPED_TEST(MdspanConformance, BadInput) {
-  test::check_conformance<TypeParam>();
-  test::check_empty<TypeParam>({0, 3});
-}
+TYPED_TEST(MdspanConformance, BadInput) { test::check_conformance<TypeParam>(); }
 
 TEST(Mdspan, SharesAndGoesBack) {
   VersionedProducer p({2, 3});

@@ -19,7 +19,6 @@ using test::VersionedProducer;
 TEST(OpenCv, Conformance) {
   test::check_conformance<cv::Mat>();
   test::check_conformance<cv::cuda::GpuMat>();
-  test::check_empty<cv::Mat>({0, 3});
 }
 
 TEST(OpenCv, AMatKeepsTheTensorUntilItsLastCopy) {

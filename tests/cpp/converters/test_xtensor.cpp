@@ -21,11 +21,6 @@ class XtensorConformance : public testing::Test {};
 TYPED_TEST_SUITE(XtensorConformance, Types);
 TYPED_TEST(XtensorConformance, BadInput) { test::check_conformance<TypeParam>(); }
 
-TEST(Xtensor, Empty) {
-  test::check_empty<XTensorView<float, 2>>({0, 3});
-  test::check_empty<xt::xarray<float>>({2, 0});
-}
-
 Tensor numbered(VersionedProducer& p) {
   auto* data = reinterpret_cast<float*>(p.bytes.data());
   std::iota(data, data + 64, 0.0F);

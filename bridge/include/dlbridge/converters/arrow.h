@@ -117,6 +117,7 @@ struct converter<std::shared_ptr<arrow::Array>> {
     return describe_memory(out, *dtype, data, kCpuDevice, 1, &length, nullptr, true);  // arrays are immutable
   }
   static X to(Tensor&& t, const options&) {
+    t.dl.strides[0] = 1;  // of a single element it may be anything, and Arrow looks at it all the same
     return detail::import_by_arrow<X>(std::move(t), capabilities, &arrow::dlpack::ImportArrayVersioned);
   }
 };
