@@ -1,4 +1,4 @@
-// expect: deleted function|deleted member function
+// expect: a temporary gives no view
 #include <utility>
 
 #include "dlbridge/tensor_view.h"

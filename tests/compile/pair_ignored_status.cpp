@@ -1,4 +1,5 @@
 // expect: nodiscard
+// lines: 12
 #include "dlbridge/errors.h"
 
 dlbridge::Status step();

@@ -1,4 +1,4 @@
-// expect: deleted function|deleted member function
+// expect: a temporary gives no view
 #include "dlbridge/tensor_view.h"
 
 dlbridge::Tensor make();

@@ -1,4 +1,4 @@
-// expect: no match for call|no matching function
+// expect: takes one index for each axis
 #include "dlbridge/tensor_view.h"
 
 float corner(dlbridge::TensorView<float, 2> v) {

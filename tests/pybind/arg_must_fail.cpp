@@ -33,7 +33,7 @@ using Anything = Arg<const void>;
   REFUSED(fill(read.view());)
   // expect: assignment of read-only location|cannot assign to return value
   REFUSED(read.view()(0, 0) = 1;)
-  // expect: no match for call|no matching function for call to object
+  // expect: takes one index for each axis
   REFUSED(write.view()(0);)
 }
 
@@ -59,11 +59,11 @@ using Anything = Arg<const void>;
   const auto gpu = object.cast<OnGpu>();
   const Tensor tensor = read.tensor();
   sum(read.view()), sum(gpu.view(stream)), sum(tensor.view<const float, 2>());
-  // expect: use of deleted function .*view\(\) const &&|call to deleted member function 'view'
+  // expect: a temporary gives no view
   REFUSED(sum(object.cast<Read>().view());)
-  // expect: use of deleted function .*view\(dlbridge::stream_ref\) const &&|call to deleted member function 'view'
+  // expect: a temporary gives no view
   REFUSED(sum(object.cast<OnGpu>().view(stream));)
-  // expect: use of deleted function .*Tensor::view\(\) const &&|call to deleted member function 'view'
+  // expect: a temporary gives no view
   REFUSED(sum(read.tensor().view<const float, 2>());)
 }
 
@@ -137,7 +137,7 @@ REFUSED([[maybe_unused]] Arg<const Half, rank<2>> halves(Arg<const Half, rank<2>
   REFUSED(m.def("variant", [](std::variant<Read, Write> a) { return a.index(); });)
 }
 
-// expect: template constraint failure|constraints not satisfied
-REFUSED([[maybe_unused]] void unknown(Arg<float, int>* a);)
+// expect: takes constraints behind T
+REFUSED([[maybe_unused]] void unknown(Arg<float, int> a) { static_cast<void>(a); })
 
 }  // namespace

@@ -4,6 +4,8 @@
 //   double total(dlbridge::Arg<const float, dlbridge::rank<2>> a);
 #pragma once
 
+#include "dlbridge/check.h"
+#include "dlbridge/dtype.h"
 #include "dlbridge/python/argument.h"
 #include "dlbridge/python/framework.h"
 #include "dlbridge/python/result.h"

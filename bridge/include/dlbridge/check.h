@@ -114,7 +114,7 @@ template <class... Elements>
 inline constexpr bool kIsAnyOf<const any_of<Elements...>> = true;
 
 template <class T>
-consteval Requirement requirement_of_element() {
+constexpr Requirement requirement_of_element() {
   Requirement r;
   if constexpr (kIsAnyOf<T>) r.dtypes = T::kSet;
   else if constexpr (!std::is_void_v<T>) r.dtypes = dtypes(dtype_of_v<T>);
@@ -122,6 +122,19 @@ consteval Requirement requirement_of_element() {
   if constexpr (!std::is_const_v<T>) writable::apply(r);
   return r;
 }
+// Instantiated by whatever takes an element type, so that what is wrong with it is said near the line that names it.
+template <class T>
+struct element_of {
+  using type = element_dtype<std::remove_cv_t<T>>;
+};
+template <class T>
+  requires(std::is_void_v<T> || kIsAnyOf<T>)
+struct element_of<T> {
+  using type = std::conditional_t<std::is_void_v<T>, char, std::remove_const_t<T>>;
+};
+template <class T>
+using element = typename element_of<T>::type;
+
 template <class C>
 constexpr void add_constraint(Intersection& all) {
   Requirement r;
@@ -134,6 +147,21 @@ consteval Intersection intersection_of() {
   (add_constraint<Constraints>(all), ...);
   return all;
 }
+// The same for constraints.
+template <Conflict conflict, class... Of>
+struct agreeing {
+  static_assert(conflict != Conflict::kRank, "constraints contradict each other: no rank meets all of shape<...>, "
+                                             "rank<...> and the rank of the view. Name the rank once");
+  static_assert(conflict != Conflict::kExtents, "constraints contradict each other: two of them ask for different "
+                                                "extents. Name the extents in one shape<...>");
+  static_assert(conflict != Conflict::kDType, "constraints contradict each other: no dtype meets all of them. "
+                                              "The element type must be one of those that they allow");
+  static_assert(conflict != Conflict::kDevice, "constraints contradict each other: no device meets all of them. "
+                                               "Name one of on_host, on_cpu, on_cuda and any_device");
+  static_assert(conflict != Conflict::kLayout, "constraints contradict each other: no layout meets all of them. "
+                                               "Name one of c_contig and f_contig");
+  static constexpr bool value = true;
+};
 }  // namespace detail
 
 // The constraints as a value: all of them together. T is the element type, void for any; a T that is not const also
@@ -141,16 +169,7 @@ consteval Intersection intersection_of() {
 template <class T, Constraint... Constraints>
 consteval Requirement requirement_of() {
   constexpr Intersection kAll = detail::intersection_of<T, Constraints...>();
-  static_assert(kAll.conflict != Conflict::kRank, "constraints contradict each other: no rank meets all of shape<...>, "
-                                                  "rank<...> and the rank of the view. Name the rank once");
-  static_assert(kAll.conflict != Conflict::kExtents, "constraints contradict each other: two of them ask for different "
-                                                     "extents. Name the extents in one shape<...>");
-  static_assert(kAll.conflict != Conflict::kDType, "constraints contradict each other: no dtype meets all of them. "
-                                                   "The element type must be one of those that they allow");
-  static_assert(kAll.conflict != Conflict::kDevice, "constraints contradict each other: no device meets all of them. "
-                                                    "Name one of on_host, on_cpu, on_cuda and any_device");
-  static_assert(kAll.conflict != Conflict::kLayout, "constraints contradict each other: no layout meets all of them. "
-                                                    "Name one of c_contig and f_contig");
+  static_assert(detail::agreeing<kAll.conflict, T, Constraints...>::value);
   return kAll.both;
 }
 
@@ -162,6 +181,7 @@ inline constexpr Requirement kRequirement = requirement_of<T, Constraints...>();
 // One test per constraint, nothing built: for hot paths.
 template <class T, Constraint... Constraints>
 bool meets(const Tensor& t) noexcept {
+  static_assert(sizeof(detail::element<T>) > 0);
   return find_violation(t, detail::kRequirement<T, Constraints...>) == Violation::kNone;
 }
 
@@ -169,6 +189,7 @@ bool meets(const Tensor& t) noexcept {
 //   if (std::optional<Issue> why = check<float, 2, c_contig, on_cuda>(t)) log(why->message);
 template <class T, Constraint... Constraints>
 std::optional<Issue> check(const Tensor& t, std::string_view source = {}) {
+  static_assert(sizeof(detail::element<T>) > 0);
   const Violation v = find_violation(t, detail::kRequirement<T, Constraints...>);
   if (v == Violation::kNone) [[likely]]
     return std::nullopt;

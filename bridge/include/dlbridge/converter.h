@@ -32,6 +32,15 @@ struct converter;
 template <class X>
 concept Convertible = requires { converter<X>::capabilities; };
 
+namespace detail {
+template <class X>
+struct convertible {
+  static constexpr bool value = Convertible<X>;
+  static_assert(value, "no dlbridge::converter for this type: include its dlbridge/converters/ header, or specialise "
+                       "dlbridge::converter");
+};
+}  // namespace detail
+
 // A view without an owner of its own, and the tensor that keeps its memory. Move-only; behaves as a pointer to the
 // view and as the view itself where it is an lvalue. A temporary gives nothing away: its memory would be gone.
 template <class X>
@@ -224,8 +233,7 @@ Tensor from_borrowed(Borrowed<X, K>&& b, const options& o) {
 template <class X, class Keep>
 auto borrow(X&& x, Keep&& keepalive) {
   using U = std::remove_cvref_t<X>;
-  static_assert(Convertible<U>, "no dlbridge::converter for this type: include its dlbridge/converters/ header, or "
-                                "specialise dlbridge::converter");
+  static_assert(sizeof(detail::convertible<U>) > 0);
   static_assert(std::is_lvalue_reference_v<X> || converter<U>::capabilities.source == source_kind::view,
                 "borrow(temporary): its memory is gone at the end of the statement. Move it in with from()");
   using Value =
@@ -240,9 +248,9 @@ Tensor from(X&& x, const options& o = {}) {
   if constexpr (detail::kIsBorrowed<U>) {
     static_assert(!std::is_lvalue_reference_v<X>, "from(borrow(...)) takes the borrow by value");
     return detail::from_borrowed(std::move(x), o);
+  } else if constexpr (!detail::convertible<U>::value) {
+    return {};
   } else {
-    static_assert(Convertible<U>, "no dlbridge::converter for this type: include its dlbridge/converters/ header, or "
-                                  "specialise dlbridge::converter");
     constexpr source_kind kind = converter<U>::capabilities.source;
     static_assert(kind != source_kind::none, "this framework's values cannot be read back: it has no from()");
     static_assert(kind != source_kind::view,
@@ -266,8 +274,7 @@ Tensor from(X&& x, const options& o = {}) {
 // where it cannot. Where it throws, the tensor is still the caller's, unless the framework consumes on error.
 template <class X>
 auto to(Tensor&& t, const options& o = {}) {
-  static_assert(Convertible<X>, "no dlbridge::converter for this type: include its dlbridge/converters/ header, or "
-                                "specialise dlbridge::converter");
+  static_assert(sizeof(detail::convertible<X>) > 0);
   detail::prepare<X>(t, o);
   if constexpr (detail::ToTakesOwner<X>) {
     return converter<X>::to(std::move(t), o);
@@ -301,16 +308,19 @@ auto to(const Tensor&, const options& = {}) {
 // A bare view over the memory of a view: the owner stays where it is and must outlive the result.
 template <class X, class T, int Rank, class Layout, class Device>
 X to(const TensorView<T, Rank, Layout, Device>& v, const options& o = {}) {
-  static_assert(Convertible<X>, "no dlbridge::converter for this type: include its dlbridge/converters/ header, or "
-                                "specialise dlbridge::converter");
-  static_assert(converter<X>::capabilities.result != result_kind::owner,
+  static_assert(sizeof(detail::convertible<X>) > 0);
+  constexpr caps kCaps = converter<X>::capabilities;
+  constexpr bool kCanWrite = !kCaps.read_only && kCaps.result != result_kind::copy;
+  static_assert(kCaps.result != result_kind::owner,
                 "to<X>(view): X wants an owner, and a view has none. Pass the Tensor");
-  static_assert(!std::is_const_v<T> || converter<X>::capabilities.read_only ||
-                    converter<X>::capabilities.result == result_kind::copy,
-                "to<X>(view of const): X could write to the elements. Ask for an X of const elements, or copy");
+  static_assert(!std::is_const_v<T> || !kCanWrite,
+                "to<X>(view of const): X could write to the elements. Ask for an X of "
+                "const elements, or copy");
   Tensor t = v.descriptor();
-  detail::prepare<X>(t, o, false);
-  return converter<X>::to(t, o);
+  if constexpr (kCaps.result != result_kind::owner) {
+    detail::prepare<X>(t, o, false);
+    return converter<X>::to(t, o);
+  }
 }
 
 }  // namespace dlbridge

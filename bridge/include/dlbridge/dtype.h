@@ -206,38 +206,31 @@ struct dtype_of<T> {
 };
 
 namespace detail {
+// One message for a type without a dtype: what it is mistaken for, and what to say instead. A struct, because compilers
+// go on after its first error, and behind that of a function say more of what follows from it.
 template <class T>
-consteval DType dtype_value() {
-  if constexpr (requires { dtype_of<T>::value; }) {
-    return dtype_of<T>::value;
-  } else {
-    // One message each: what the type is mistaken for, and what to say instead.
-    constexpr bool kNever = sizeof(std::type_identity<T>) == 0;
-    if constexpr (std::is_reference_v<T>) {
-      static_assert(kNever, "no dtype is known for this element type, a reference. Leave out the &");
-    } else if constexpr (std::is_pointer_v<T>) {
-      static_assert(kNever, "no dtype is known for this element type, a pointer. Name what it points to: float, not "
-                            "float*");
-    } else if constexpr (std::is_array_v<T>) {
-      static_assert(kNever, "no dtype is known for this element type, an array. Name its elements, and give the tensor "
-                            "an axis more: shape<dyn, 3> of float, not shape<dyn> of float[3]");
-    } else if constexpr (std::is_enum_v<T>) {
-      static_assert(kNever, "no dtype is known for this element type, an enum. Say std::underlying_type_t<E>, or "
-                            "specialise dlbridge::dtype_of<E>");
-    } else if constexpr (std::is_arithmetic_v<T>) {
-      static_assert(kNever, "no dtype is known for this element type, a number of more than 64 bits, which frameworks "
-                            "do not exchange. Convert to double or std::int64_t");
-    } else {
-      static_assert(kNever,
-                    "no dtype is known for this element type. For raw bytes say std::byte; for a number type of "
-                    "your own specialise dlbridge::dtype_of<T>");
-    }
-    return DType::kUInt8;
-  }
-}
+struct element_dtype {
+  static constexpr bool kNumber = std::is_arithmetic_v<T>;
+  static_assert(!std::is_reference_v<T>, "no dtype is known for this element type, a reference. Leave out the &");
+  static_assert(!std::is_pointer_v<T>, "no dtype is known for this element type, a pointer. Name what it points to: "
+                                       "float, not float*");
+  static_assert(!std::is_array_v<T>, "no dtype is known for this element type, an array. Name its elements, and give "
+                                     "the tensor an axis more: shape<dyn, 3> of float, not shape<dyn> of float[3]");
+  static_assert(!std::is_enum_v<T>, "no dtype is known for this element type, an enum. Say std::underlying_type_t<E>, "
+                                    "or specialise dlbridge::dtype_of<E>");
+  static_assert(!kNumber, "no dtype is known for this element type, a number of more than 64 bits, which frameworks do "
+                          "not exchange. Convert to double or std::int64_t");
+  static_assert(std::is_reference_v<T> || std::is_pointer_v<T> || std::is_array_v<T> || std::is_enum_v<T> || kNumber,
+                "no dtype is known for this element type. For raw bytes say std::byte; for a number type of your own "
+                "specialise dlbridge::dtype_of<T>");
+  static constexpr DType value = DType::kUInt8;
+};
+template <class T>
+  requires requires { dtype_of<T>::value; }
+struct element_dtype<T> : dtype_of<T> {};
 }  // namespace detail
 template <class T>
-inline constexpr DType dtype_of_v = detail::dtype_value<std::remove_cv_t<T>>();
+inline constexpr DType dtype_of_v = detail::element_dtype<std::remove_cv_t<T>>::value;
 
 namespace detail {
 consteval bool table_is_consistent() {

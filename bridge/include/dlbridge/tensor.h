@@ -65,14 +65,13 @@ class Tensor {
   Tensor share();
 
   // A typed view, checked here once and never again; the tensor must outlive it. Throws Error with what was expected,
-  // what was got and a hint. A const tensor gives views of const elements only. A temporary gives none: its memory is
-  // gone at the end of the statement. Keep the tensor in a variable.
+  // what was got and a hint. A const tensor gives views of const elements only, and a temporary none.
   template <class T, int Rank, class Layout = any_layout, class Device = on_host>
   TensorView<T, Rank, Layout, Device> view() &;
   template <class T, int Rank, class Layout = any_layout, class Device = on_host>
   TensorView<T, Rank, Layout, Device> view() const&;
   template <class T, int Rank, class Layout = any_layout, class Device = on_host>
-  void view() const&& = delete;
+  TensorView<T, Rank, Layout, Device> view() const&&;
 
   // Makes room for `ndim` extents and strides and points dl.shape and dl.strides at it. Throws std::bad_alloc.
   void reserve_dims(std::int32_t ndim) {

@@ -90,6 +90,7 @@ template <class T, int Rank, class Layout = any_layout, class Device = on_host>
 class TensorView {
   static_assert(LayoutTag<Layout>, "Layout is any_layout, c_contig or f_contig");
   static_assert(DeviceTag<Device>, "Device is on_cpu, on_host, on_cuda or any_device");
+  static_assert(sizeof(detail::element<T>) > 0);
   static_assert(!detail::kIsAnyOf<T>,
                 "a view is of one element type: any_of<...> is for Arg, and visit(a, [](auto view) "
                 "{ ... }) gives the view of the one that the array is of");
@@ -156,6 +157,12 @@ class TensorView {
 #endif
 #endif
     return data_[offset(static_cast<std::int64_t>(index)...)];
+  }
+  template <class... I>
+    requires(Rank != dyn && sizeof...(I) != static_cast<std::size_t>(Rank))
+  T& operator()(I...) const noexcept {
+    static_assert(sizeof...(I) == Rank, "v(i, j, ...) takes one index for each axis: as many as the view's rank");
+    return *data_;
   }
   // The same, checked.
   template <class... I>
@@ -291,6 +298,12 @@ template <class T, int Rank, class Layout, class Device>
 TensorView<T, Rank, Layout, Device> Tensor::view() const& {
   static_assert(std::is_const_v<T>, "a const Tensor gives views of const elements only: view<const T, ...>()");
   return TensorView<T, Rank, Layout, Device>(*this);
+}
+template <class T, int Rank, class Layout, class Device>
+TensorView<T, Rank, Layout, Device> Tensor::view() const&& {
+  static_assert(!sizeof(T*),
+                "a temporary gives no view, as nobody would keep the memory. Keep the tensor in a variable");
+  return TensorView<T, Rank, Layout, Device>::unchecked(*this);
 }
 
 }  // namespace dlbridge

@@ -31,6 +31,18 @@ struct overloaded {
 
 namespace detail {
 
+template <class... Constraints>
+inline constexpr bool kAreConstraints = (Constraint<Constraints> && ...);
+template <class T, class... Constraints>
+inline constexpr Conflict kConflict = Conflict::kNone;
+template <class T, Constraint... Constraints>
+inline constexpr Conflict kConflict<T, Constraints...> = intersection_of<T, Constraints...>().conflict;
+template <class T, class... Constraints>
+consteval Requirement requirement_of_argument() {
+  if constexpr (kAreConstraints<Constraints...>) return intersection_of<T, Constraints...>().both;
+  else return {};
+}
+
 template <template <class> class Is, class Default, class... Constraints>
 struct first_of {
   using type = Default;
@@ -151,12 +163,18 @@ class stream_arg {
 // any_device, aligned<…>, writable, may_convert, overloaded, and types of your own with apply(Requirement&).
 //
 // Move-only; keeps the memory alive as long as it lives, on any thread, with the GIL or without.
-template <class T, Constraint... Constraints>
+template <class T, class... Constraints>
 class Arg {
+  static_assert(sizeof(detail::element<T>) > 0);
+  static_assert(detail::kAreConstraints<Constraints...>,
+                "Arg<T, ...> takes constraints behind T: c_contig, f_contig, shape<...>, rank<...>, on_cpu, on_cuda, "
+                "any_device, may_convert, ..., or a type of yours with static constexpr void apply(Requirement&)");
+
  public:
   using Layout = typename detail::first_of<detail::is_layout, any_layout, Constraints...>::type;
   using Device = typename detail::first_of<detail::is_device, on_host, Constraints...>::type;
-  static constexpr Requirement kRequirement = requirement_of<T, Device, Constraints...>();
+  static_assert(detail::agreeing<detail::kConflict<T, Device, Constraints...>, T, Constraints...>::value);
+  static constexpr Requirement kRequirement = detail::requirement_of_argument<T, Device, Constraints...>();
   static constexpr int kRank =
       kRequirement.min_rank == kRequirement.max_rank ? static_cast<int>(kRequirement.max_rank) : static_cast<int>(dyn);
   static constexpr bool kMayConvert = (std::is_same_v<Constraints, may_convert> || ...);
@@ -200,8 +218,11 @@ class Arg {
     order(stream);
     return make_view();
   }
-  void view() const&& = delete;
-  void view(stream_ref) const&& = delete;
+  template <class Never = void>
+  void view(stream_ref = {}) const&& {
+    static_assert(!sizeof(Never*), "a temporary gives no view, as nobody would keep the memory. Keep the argument in a "
+                                   "variable");
+  }
 
   // A tensor of the same memory, which may outlive the call. Takes the GIL for a moment where it is not held.
   Tensor tensor() const {
