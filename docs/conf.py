@@ -46,7 +46,7 @@ def add_navigation(app, page, source):
         for title, pages in tables_of("docs/README.md"):
             pages = ["docs/README.md" if one == "README.md" else one for one in pages]
             source[0] += toctree(pages, f":caption: {title}")
-    elif page in ("docs/tutorial/README", "docs/api/README", "docs/upstream/README"):
+    elif page in ("docs/tutorial/README", "docs/api/README", "docs/upstream/README", "docs/cpp_reference"):
         source[0] += "".join(toctree(pages) for _, pages in tables_of(f"{page}.md"))
     elif page == "benchmarks/README":
         results = sorted((REPOSITORY / "benchmarks/results").glob("*.md"))

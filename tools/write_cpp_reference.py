@@ -1,7 +1,7 @@
-"""Writes docs/cpp_reference.md, the reference of the C++ SDK, from the declarations and comments of its headers.
+"""Writes the pages of docs/cpp, the reference of the C++ SDK, from the declarations and comments of its headers.
 
-python tools/write_cpp_reference.py            writes the page
-python tools/write_cpp_reference.py --check    exits with 1 where the page is not what would be written
+python tools/write_cpp_reference.py            writes the pages
+python tools/write_cpp_reference.py --check    exits with 1 where a page is not what would be written
 """
 
 from __future__ import annotations
@@ -15,37 +15,47 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "bridge" / "include" / "dlbridge"
-PAGE = ROOT / "docs" / "cpp_reference.md"
+PAGES = ROOT / "docs" / "cpp"
 BEGIN, END = "<!-- headers: begin -->\n", "<!-- headers: end -->\n"
 
-# What is there for users, in the order of the page; the rest of a header is for the SDK itself.
-PUBLIC = {
-    "tensor.h": ("Tensor",),
-    "tensor_view.h": ("TensorView",),
-    "check.h": ("check", "meets", "any_of", "Constraint"),
-    "requirement.h": ("dyn", "stride_rule", "Requirement"),
-    "converter.h": ("from", "borrow", "unowned", "to", "Held", "converter"),
-    "testing/conformance.h": ("conformance",),
-    "caps.h": ("caps", "source_kind", "result_kind"),
-    "describe.h": ("describe_memory", "locate"),
-    "options.h": ("options", "copy", "sync", "stream_ref"),
-    "stream.h": ("Ordering", "StreamHandle", "kLegacyStream", "kPerThreadStream"),
-    "copying.h": ("to_device", "dense_copy", "dense_copy_f", "order_for_use"),
-    "empty.h": ("empty",),
-    "errors.h": ("ErrorCode", "Issue", "Status"),
-    "exception.h": ("Error",),
-    "owner.h": ("Owner",),
-    "dtype.h": ("DType", "DTypeInfo", "info", "dtype_of_v"),
-    "half.h": ("float16", "bfloat16"),
-    "device.h": ("is_host", "is_cuda", "same_device", "device_name", "parse_device"),
-    "python/argument.h": ("Arg", "stream_arg"),
-    "pybind11/function.h": ("def",),
-    "pybind11/connect.h": ("connect",),
-    "nanobind.h": ("connect",),
-    "nanobind/function.h": ("def", "def_prop_rw"),
-    "python/visit.h": ("visit",),
-    "python/result.h": ("like", "as", "Result", "keep"),
-    "python/framework.h": ("As", "as", "other_module"),
+# What is there for users, a page each, in the order of the page; the rest of a header is for the SDK itself.
+PUBLIC: dict[str, dict[str, tuple[str, ...]]] = {
+    "tensor": {
+        "tensor.h": ("Tensor",),
+        "converter.h": ("from", "borrow", "unowned", "to", "Held"),
+        "empty.h": ("empty",),
+        "copying.h": ("to_device", "dense_copy", "dense_copy_f", "order_for_use"),
+        "owner.h": ("Owner",),
+        "dtype.h": ("DType", "DTypeInfo", "info", "dtype_of_v"),
+        "half.h": ("float16", "bfloat16"),
+        "device.h": ("is_host", "is_cuda", "same_device", "device_name", "parse_device"),
+        "describe.h": ("describe_memory", "locate"),
+    },
+    "tensor_view": {
+        "tensor_view.h": ("TensorView",),
+        "check.h": ("check", "meets", "any_of", "Constraint"),
+        "requirement.h": ("dyn", "stride_rule", "Requirement"),
+    },
+    "arg": {
+        "python/argument.h": ("Arg", "stream_arg"),
+        "python/visit.h": ("visit",),
+        "python/result.h": ("like", "as", "Result", "keep"),
+        "python/framework.h": ("As", "as", "other_module"),
+        "pybind11/function.h": ("def",),
+        "pybind11/connect.h": ("connect",),
+        "nanobind.h": ("connect",),
+        "nanobind/function.h": ("def", "def_prop_rw"),
+    },
+    "caps": {
+        "converter.h": ("converter",),
+        "caps.h": ("caps", "source_kind", "result_kind"),
+        "testing/conformance.h": ("conformance",),
+    },
+    "errors": {"exception.h": ("Error",), "errors.h": ("ErrorCode", "Issue", "Status")},
+    "threads_and_streams": {
+        "options.h": ("options", "copy", "sync", "stream_ref"),
+        "stream.h": ("Ordering", "StreamHandle", "kLegacyStream", "kPerThreadStream"),
+    },
 }
 
 TOKEN = re.compile(
@@ -231,16 +241,20 @@ def section(header: str, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    text = "\n".join(line for header, names in PUBLIC.items() for line in section(header, names))
-    written = before + BEGIN + text + END + rest.partition(END)[2]
-    if arguments == ["--check"]:
+    stale = []
+    for name, headers in PUBLIC.items():
+        path = PAGES / f"{name}.md"
+        page = path.read_text("utf-8")
+        before, _, rest = page.partition(BEGIN)
+        text = "\n".join(line for header, names in headers.items() for line in section(header, names))
+        written = before + BEGIN + text + END + rest.partition(END)[2]
         if written != page:
-            print("docs/cpp_reference.md is stale: run python tools/write_cpp_reference.py", file=sys.stderr)
-        return int(written != page)
-    PAGE.write_text(written, "utf-8")
-    return 0
+            stale.append(path.relative_to(ROOT))
+            if arguments != ["--check"]:
+                path.write_text(written, "utf-8")
+    if stale and arguments == ["--check"]:
+        print(*stale, "stale: run python tools/write_cpp_reference.py", file=sys.stderr)
+    return int(bool(stale) and arguments == ["--check"])
 
 
 if __name__ == "__main__":

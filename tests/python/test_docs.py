@@ -107,7 +107,11 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
 
-RUNNABLE = [page for page in WRITTEN if any(kind == "" for _, kind, _ in python_blocks(page))]
+RUNNABLE = [
+    page
+    for page in WRITTEN
+    if any((language, kind) in {("python", ""), ("sh", "run")} for _, language, kind, _ in blocks(page))
+]
 ON_A_GPU = [page for page in WRITTEN if any(kind == "gpu" for _, kind, _ in python_blocks(page))]
 
 
