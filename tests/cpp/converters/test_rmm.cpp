@@ -45,7 +45,7 @@ TEST(Rmm, ABufferMovesInWithItsStream) {
 
 TEST(Rmm, WhatIsNotDenseDeviceMemoryIsRefused) {
   test::Subject<rmm::device_uvector<float>> s({4});
-  s.set_strides({2});
+  s.producer.set_strides({2});
   Tensor t = s.take();
   expect_error(ErrorCode::kCopyRefused, {"to<rmm::device_uvector>", "C-contiguous"},
                [&] { return to<rmm::device_uvector<float>>(t), 0; });

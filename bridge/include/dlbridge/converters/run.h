@@ -34,17 +34,18 @@ constexpr caps run_caps(std::string_view name) {
           .result = result_kind::copy};
 }
 
-// Of a container X that is made with a size: moved in, copied out.
+// Of a container X that is made with a size: moved in, copied out. An empty one is not asked for its data, which
+// Thrust's find by their first element.
 template <class X>
 struct run_converter {
   using T = typename X::value_type;
   template <class Vector>
   static Status describe(Vector& x, Tensor& out) {
-    return describe_run(x.data(), x.size(), out);
+    return describe_run(x.empty() ? nullptr : x.data(), x.size(), out);
   }
   static X to(TensorView<const T, 1> v, const options&) {
     X out(static_cast<std::size_t>(v.size()));
-    copy_elements(v, out.data());
+    if (!v.empty()) copy_elements(v, out.data());
     return out;
   }
 };

@@ -32,7 +32,7 @@ struct converter<thrust::device_vector<T, Allocator>> {
   template <class Vector>
   static Status describe(Vector& x, Tensor& out) {
     const std::int64_t extent = detail::as(x.size());
-    auto* data = thrust::raw_pointer_cast(x.data());
+    auto* data = extent > 0 ? thrust::raw_pointer_cast(x.data()) : nullptr;
     DLDevice device = kCpuDevice;
 #if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CUDA
     device = {kDLCUDA, 0};
