@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from dlbridge import _core
 
+_STRICTEST = 8  # bytes: the alignment of the widest number, and of both halves of the widest complex one
+
 _State = tuple[Any, str, tuple[int, ...], bool, bool]
 _Reduced = tuple[Callable[..., _core.Tensor], tuple[Any, ...]]
 
@@ -83,7 +85,7 @@ def rebuild_over(
 ) -> _core.Tensor:
     """`rebuild()` over a tensor of bytes."""
     try:
-        return _core.reinterpret(
+        tensor = _core.reinterpret(
             octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded
         )
     except _core.DataError as error:
@@ -91,3 +93,15 @@ def rebuild_over(
             f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}: {error}. The pickle is "
             "damaged, or its out-of-band buffers are in another order"
         ) from error
+    return aligned(tensor)
+
+
+def aligned(tensor: _core.Tensor) -> _core.Tensor:
+    """The tensor, or a copy where its elements do not lie where a processor wants them.
+
+    They need not in a message that was received in one piece, as Dask does: no other producer gives such memory.
+    """
+    if tensor.data_ptr % max(1, min(tensor.itemsize, _STRICTEST)) == 0:
+        return tensor
+    made = _core.asdlpack(tensor, copy=True)
+    return _core.reinterpret(made, readonly=True) if tensor.readonly else made

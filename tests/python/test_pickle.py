@@ -5,7 +5,7 @@ import pickle
 
 import dlbridge
 import pytest
-from dlbridge import DataError, asdlpack
+from dlbridge import DataError, asdlpack, nd
 
 np = pytest.importorskip("numpy", reason="NumPy makes the arrays")
 
@@ -80,6 +80,21 @@ def test_out_of_band_buffer_of_the_wrong_size():
     data = pickle.dumps(asdlpack(np.arange(4.0)), 5, buffer_callback=buffers.append)
     with pytest.raises(DataError, match="32"):
         pickle.loads(data, buffers=[b"short"])
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("make", [asdlpack, nd.asarray], ids=["Tensor", "nd"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "uint16"])
+def test_elements_at_odd_addresses_are_copied_to_even_ones(dtype, make, readonly):
+    source = np.arange(4).astype(dtype)
+    buffers = []
+    data = pickle.dumps(make(source), 5, buffer_callback=buffers.append)
+    message = memoryview(bytearray(b"x" + source.tobytes()))
+    found = pickle.loads(data, buffers=[message.toreadonly()[1:] if readonly else message[1:]])
+    assert found.data_ptr % min(8, found.itemsize) == 0
+    assert found.readonly == readonly
+    np.testing.assert_array_equal(np.asarray(found), source)
+    del buffers
 
 
 def test_deepcopy_has_memory_of_its_own():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from dlbridge import _core
+from dlbridge import _core, _pickle
 from dlbridge.nd import _native
 
 TYPE_CHECKING = False
@@ -56,5 +56,5 @@ def _dense(payload: Any, dtype: str, shape: tuple[int, ...], device: str) -> nda
             "damaged, or its out-of-band buffers are in another order"
         ) from error
     if device == "cpu" and not isinstance(payload, bytes):
-        return _native.from_dlpack(tensor)
+        return _native.from_dlpack(_pickle.aligned(tensor))
     return _native.array(tensor, device=device)
