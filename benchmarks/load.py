@@ -134,7 +134,8 @@ def main(arguments: list[str] | None = None) -> int:
         ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu")) + "\n",
         "Versions: " + ", ".join(f"{name} {v}" for name, v in env.versions().items()) +
         f", safetensors {importlib.metadata.version('safetensors')}\n",
-        "Files in the page cache; the arrays are dropped before the next call.",
+        "Files in the page cache; the arrays are dropped before the next call. Rounds of all are interleaved; others",
+        "worked on the machine: compare within a table.",
     ]  # fmt: skip
     _machine.publish("\n".join([*head, *lines(all_rows, timings)]) + "\n",
                      options.out / f"load-{machine['kind']}-py{version}.md")  # fmt: skip

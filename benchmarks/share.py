@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import pathlib
+import random
 import statistics
 import sys
 import time
@@ -24,6 +25,7 @@ sys.path.insert(0, str(HERE))
 import _machine  # noqa: E402
 from _peers import Environment  # noqa: E402
 
+KEPT_BYTES = 64 << 20  # larger arrays are made for each round, so that not all contenders' are there at once
 SIZES = {"4 KiB": 4 << 10, "1 MiB": 1 << 20, "16 MiB": 16 << 20}
 
 
@@ -62,25 +64,36 @@ def contenders() -> list[Contender]:
     ]
 
 
-def round_trips(contender: Contender, nbytes: int, rounds: int, queue: Any, answers: Any) -> list[float]:
-    """Seconds of each round; the first is not among them."""
+def trip(contender: Contender, x: Any, queue: Any, answers: Any) -> float:
+    """Seconds of one."""
     from dlbridge.multiprocessing import install, uninstall
 
     if contender.installed:
         install(*contender.installed)
     try:
-        x = contender.make(nbytes)
-        seconds = []
-        for _ in range(rounds + 1):
-            if contender.anew:
-                x = contender.make(nbytes)
-            begin = time.perf_counter()
-            queue.put(x)
-            answers.get()
-            seconds.append(time.perf_counter() - begin)
-        return seconds[1:]
+        begin = time.perf_counter()
+        queue.put(x)
+        answers.get()
+        return time.perf_counter() - begin
     finally:
         uninstall()
+
+
+def round_trips(nbytes: int, rounds: int, queue: Any, answers: Any) -> dict[str, list[float]]:
+    """Seconds of all contenders, in an order shuffled anew in each round; the first round is not among them."""
+    order = contenders()
+    seconds: dict[str, list[float]] = {contender.name: [] for contender in order}
+    kept = {one.name: one.make(nbytes) for one in order if not one.anew and nbytes <= KEPT_BYTES}
+    shuffle = random.Random(1).shuffle
+    for number in range(rounds + 1):
+        shuffle(order)
+        for contender in order:
+            x = kept[contender.name] if contender.name in kept else contender.make(nbytes)
+            taken = trip(contender, x, queue, answers)
+            del x
+            if number:
+                seconds[contender.name].append(taken)
+    return seconds
 
 
 def opening(rounds: int) -> list[float]:
@@ -97,6 +110,10 @@ def opening(rounds: int) -> list[float]:
         seconds.append((time.perf_counter() - begin) / 100)
     del kept
     return seconds
+
+
+def cell(seconds: list[float]) -> str:
+    return f"{1e3 * min(seconds):.3f} / {1e3 * statistics.median(seconds):.3f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,13 +133,11 @@ def main(arguments: list[str] | None = None) -> int:
     process.start()
     sizes = {name: (nbytes, options.rounds) for name, nbytes in SIZES.items()}
     sizes[f"{options.gib:g} GiB"] = int(options.gib * (1 << 30)), 5
-    rows = []
-    for contender in contenders():
-        cells = []
-        for nbytes, rounds in sizes.values():
-            seconds = round_trips(contender, nbytes, rounds, queue, answers)
-            cells.append(f"{1e3 * min(seconds):.3f} / {1e3 * statistics.median(seconds):.3f}")
-        rows.append(f"| {contender.name} | {' | '.join(cells)} |")
+    columns = [round_trips(nbytes, rounds, queue, answers) for nbytes, rounds in sizes.values()]
+    rows = [
+        f"| {name} | {' | '.join(cell(column[name]) for column in columns)} |"
+        for name in (contender.name for contender in contenders())
+    ]
     queue.put(None)
     process.join()
     opened = opening(options.rounds)
@@ -134,7 +149,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"# Arrays between processes on {machine['kind']}, Python {machine['python']}\n",
             f"{facts}\n",
             f"Versions: {', '.join(f'{name} {v}' for name, v in env.versions().items())}\n",
-            "ms from put() to the answer of a process that has read an element, best / median round.\n",
+            "ms from put() to the answer of a process that has read an element, best / median round. Rounds of all are",
+            "interleaved; others worked on the machine: compare within a column.\n",
             f"| | {' | '.join(sizes)} |",
             "| --- " * (len(sizes) + 1) + "|",
             *rows,
