@@ -10,6 +10,9 @@ from dlbridge import _core
 
 # A stream that waits must not hold up one that shares its connection to the GPU. Read when the driver starts.
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+# Ray's own: it tells nobody of a run here, and ends no workers where others take the machine's memory.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
 
 
 def pytest_collection_modifyitems(items):

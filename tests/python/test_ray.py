@@ -37,27 +37,24 @@ def processes_naming(text):
 def cluster():
     """A Ray of this machine, which leaves no process."""
     folder = tempfile.mkdtemp(prefix="ray")  # short: there are sockets in it
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # or Ray ends workers where others take the memory
-        ray.init(
-            num_cpus=2,
-            num_gpus=0,
-            object_store_memory=STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="error",
-            _temp_dir=folder,
-            runtime_env={"worker_process_setup_hook": lambda: dlbridge.ray.install(*FRAMEWORKS)},
-        )
-        yield
-        gc.collect()
-        deregister_serializer(nd.HostArray)  # Ray's own, of what was sent by the transport
-        ray.shutdown()
-        until = time.monotonic() + SECONDS
-        while (left := processes_naming(folder)) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert left == []
+    ray.init(
+        num_cpus=2,
+        num_gpus=0,
+        object_store_memory=STORE_BYTES,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+        _temp_dir=folder,
+        runtime_env={"worker_process_setup_hook": lambda: dlbridge.ray.install(*FRAMEWORKS)},
+    )
+    yield
+    gc.collect()
+    deregister_serializer(nd.HostArray)  # Ray's own, of what was sent by the transport
+    ray.shutdown()
+    until = time.monotonic() + SECONDS
+    while (left := processes_naming(folder)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == []
     shutil.rmtree(folder, ignore_errors=True)
 
 
