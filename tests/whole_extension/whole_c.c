@@ -142,7 +142,7 @@ static PyObject* axes(PyObject* self, PyObject* given) {
   return PyLong_FromLong(ndim);
 }
 
-/* --- the class: its numbers are a managed tensor, of which values() gives copies of the handle, not of the numbers --- */
+/* --- the class: its numbers are a tensor, which `values` gives away references to --- */
 typedef struct {
   PyObject_HEAD PyObject* values; /* a dlbridge.Tensor */
 } sum_object;
