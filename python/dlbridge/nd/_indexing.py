@@ -231,12 +231,12 @@ def ix_(*args: ArrayLike) -> tuple[ndarray, ...]:
     return tuple(out)
 
 
-def unravel_index(indices: ArrayLike, shape: Shape, order: str = "C") -> tuple[ndarray, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape, order: str | None = "C") -> tuple[ndarray, ...]:
     """Positions of the flattened array as positions of each axis; order "C" or "F".
 
     ValueError for a position that does not exist, for which the host waits.
     """
-    order = order_of(order, "unravel_index", "CF")
+    order = "C" if order is None else order_of(order, "unravel_index", "CF")
     extents = shape_of(shape, "unravel_index")
     positions = as_positions(indices, None, "unravel_index")
     if not extents and positions.ndim:
@@ -260,11 +260,11 @@ def _unraveled(positions: ndarray, extents: tuple[int, ...], order: str = "C") -
 
 
 def ravel_multi_index(
-    multi_index: Sequence[ArrayLike], dims: Shape, mode: str | Sequence[str] = "raise", order: str = "C"
+    multi_index: Sequence[ArrayLike], dims: Shape, mode: str | Sequence[str] = "raise", order: str | None = "C"
 ) -> ndarray:
     """Positions of each axis as positions of the flattened array; mode as for take(), for which the host waits with
     "raise", or one for each axis."""
-    order = order_of(order, "ravel_multi_index", "CF")
+    order = "C" if order is None else order_of(order, "ravel_multi_index", "CF")
     extents = shape_of(dims, "ravel_multi_index")
     like = next((part for part in multi_index if isinstance(part, ndarray)), None)
     parts = [as_positions(part, like, "ravel_multi_index") for part in multi_index]

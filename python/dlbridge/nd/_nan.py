@@ -72,27 +72,33 @@ def nanmin(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepd
     return _extreme(a, "min", float("inf"), axis, out, keepdims)
 
 
-def _arg_extreme(a: ArrayLike, name: str, worst: float, axis: int | None, keepdims: bool) -> ndarray:
+def _arg_extreme(
+    a: ArrayLike, name: str, worst: float, axis: int | None, keepdims: bool, out: ndarray | None
+) -> ndarray:
     a = as_array(a)
     if not is_inexact(a):
-        return _native.reduce(name, a, axis, None, keepdims, None, 0.0)
+        return _native.reduce(name, a, axis, None, keepdims, out, 0.0)
     missing = _native.isnan(a)
     if bool(missing.all(axis=axis).any()):
         raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
     best = _native.reduce(name[3:], _native.where(missing, worst, a), axis, None, True, None, 0.0)
     candidates = ~missing & (a == best)
-    return _native.reduce("argmax", candidates, axis, None, keepdims, None, 0.0)
+    return _native.reduce("argmax", candidates, axis, None, keepdims, out, 0.0)
 
 
-def nanargmax(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmax(
+    a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
     """argmax() of what is not NaN; ValueError where there is nothing else, for which the host waits."""
-    return _arg_extreme(a, "argmax", float("-inf"), axis, keepdims)
+    return _arg_extreme(a, "argmax", float("-inf"), axis, keepdims, out)
 
 
-def nanargmin(a: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmin(
+    a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
     """argmin() of what is not NaN; ValueError where there is nothing else, for which the host waits."""
-    return _arg_extreme(a, "argmin", float("inf"), axis, keepdims)
+    return _arg_extreme(a, "argmin", float("inf"), axis, keepdims, out)
 
 
 def _counts(a: ndarray, axis: Axis, dtype: Any) -> ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, normalize_axis
+from dlbridge.nd._arguments import as_array, as_arrays, as_positions, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of
 
 TYPE_CHECKING = False
@@ -159,7 +159,12 @@ def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: Arra
     if ordered.ndim != 1:
         raise ValueError(f"searchsorted(): a has {ordered.ndim} dimensions; give a sorted vector")
     if sorter is not None:
-        ordered = _native.take(ordered, as_array(sorter, ordered), 0)
+        positions = as_positions(sorter, ordered, "searchsorted")
+        if positions.size != ordered.size:
+            raise ValueError(
+                f"searchsorted(): sorter has {positions.size} elements, and a {ordered.size}; give as many"
+            )
+        ordered = _native.take(ordered, positions, 0)
     dtype = _native.result_type(ordered.dtype, values.dtype)
     flat = values.astype(dtype, copy=False).ravel()
     return _native.searchsorted_flat(ordered.astype(dtype, copy=False), flat, side == "right").reshape(values.shape)

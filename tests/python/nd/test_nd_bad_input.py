@@ -209,6 +209,8 @@ REFUSED = [
     ("xp.putmask(y, y > 1, a)", TypeError, "putmask(): float64"),
     ("xp.cov(a, dtype='int64')", TypeError, "cov(): dtype is int64"),
     ("xp.correlate(o, w)", ValueError, "correlate(): a has no axis"),
+    ("xp.searchsorted(w, w, sorter=p[:2])", ValueError, "sorter has 2 elements"),
+    ("xp.searchsorted(w, w, sorter=w)", TypeError, "integers"),
     ("a.flat[None]", IndexError, "new axis"),
     ("xp.bitwise_count(a)", TypeError, "integers or bools"),
     ("xp.lib.stride_tricks.as_strided(a, (3,), (400,))", ValueError, "memory has 96 bytes"),
