@@ -14,6 +14,7 @@ from oracle.tables import Letter, Table, expand_all, rows
 
 LIBRARYS = ("float32", "float64", "complex64", "complex128")
 ULPS = 32
+SIZE = "np.sqrt((np.abs(@) ** 2).sum((-2, -1)).max()) + @.shape[-1]"
 UNSCALED = "4.0 * np.sqrt(@.size)"  # of transforms that are not made as large as what they are made of
 # Any matrices, some near the unit matrix, Hermitian ones: one, many small ones, some that are no longer small.
 KINDS = {"square": "seh", "sevens": "kfi", "forties": "mgj"}
@@ -58,14 +59,15 @@ LINEAR = Table(
                 xp.abs(xp.linalg.qr(s, "r"))
                 u, d, v = xp.linalg.svd(s, False); (u * d[..., None, :]) @ v
                 u = xp.linalg.svd(s, True)[0]; xp.conj(xp.matrix_transpose(u)) @ u
-                xp.linalg.svdvals(s)
                 xp.linalg.matrix_norm(s, ord=2)
-                xp.linalg.matrix_norm(s, ord="nuc")
                 """,
                 "t",
                 "z",
             )
         ),
+        # A value is as near as the largest is large, by whatever method; the nuclear norm is the sum of all.
+        *rows(_of_each("xp.linalg.svdvals(s)", "t", "z"), size=f"4 * ({SIZE})"),
+        *rows(_of_each('xp.linalg.matrix_norm(s, ord="nuc")', "t", "z"), size=f"np.min(@.shape[-2:]) * ({SIZE})"),
         *rows(
             """
             xp.linalg.pinv(e)
@@ -104,7 +106,7 @@ LINEAR = Table(
     layout_sizes=(1225,),
     layouts=("contiguous", "strided", "reversed", "transposed", "gapped"),
     ulps=ULPS,
-    size="np.sqrt((np.abs(@) ** 2).sum((-2, -1)).max()) + @.shape[-1]",
+    size=SIZE,
 )
 
 TRANSFORMS = Table(

@@ -1,8 +1,9 @@
 """cuSOLVER and, for many small matrices, cuBLAS: their handles, how their functions are called, and LU, which most of
 _device_linalg.py is made of.
 
-Both libraries count rows first: they are given a copy with each matrix column by column, shape (batch, N, M) for
-matrices (..., M, N). A stack is worked off on one stream, with one workspace.
+Both libraries have matrices column by column, so that rows in C order are to them the transposed matrix: taken() gives
+these where that serves, columns_of() the matrix itself, which has to be transposed for it. A stack is worked off on one
+stream, with one workspace.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    OfEachDtype = tuple[dict[str, Function], dict[str, Function]]
 
 ndarray = _native.ndarray
 
@@ -50,20 +53,53 @@ def _generic(name: str) -> tuple[Function, Function]:
     )
 
 
+def _of_each_dtype(library: str, name: str, arguments: str) -> dict[str, Function]:
+    """A function that exists once for each dtype, by their letters; "@" in its name stands for the letter."""
+    complex_name = name.replace("@sy", "@he").replace("@or", "@un")
+    names = {letter: (name if letter in "SD" else complex_name).replace("@", letter) for letter in "SDCZ"}
+    return {letter: Function(library, name, arguments) for letter, name in names.items()}
+
+
 GENERIC = {name: _generic(name) for name in _SIGNATURES}
 _getrs = Function("cusolver", "cusolverDnXgetrs", "ppilliplpiplp")
-potrf_batched = {t: Function("cusolver", f"cusolverDn{t}potrfBatched", "piipipi") for t in "SDCZ"}
-_getrf_batched = {t: Function("cublas", f"cublas{t}getrfBatched", "pipippi") for t in "SDCZ"}
-_getrs_batched = {t: Function("cublas", f"cublas{t}getrsBatched", "piiipippipi") for t in "SDCZ"}
-_MAKES_Q = {"S": "orgqr", "D": "orgqr", "C": "ungqr", "Z": "ungqr"}
-q_size = {t: Function("cusolver", f"cusolverDn{t}{name}_bufferSize", "piiipipp") for t, name in _MAKES_Q.items()}
-make_q = {t: Function("cusolver", f"cusolverDn{t}{name}", "piiipippip") for t, name in _MAKES_Q.items()}
+potrf_batched = _of_each_dtype("cusolver", "cusolverDn@potrfBatched", "piipipi")
+_getrf_batched = _of_each_dtype("cublas", "cublas@getrfBatched", "pipippi")
+_getrs_batched = _of_each_dtype("cublas", "cublas@getrsBatched", "piiipippipi")
+inverse_batched = _of_each_dtype("cublas", "cublas@matinvBatched", "pipipipi")
+geqrf_batched = _of_each_dtype("cublas", "cublas@geqrfBatched", "piipippi")
+# Those with a workspace, and how its size is asked for.
+MAKE_Q, SYEVJ_BATCHED, GESVDJ, GESVDJ_BATCHED = (
+    (
+        _of_each_dtype("cusolver", f"cusolverDn@{name}_bufferSize", f"{taken}p{tail}"),
+        _of_each_dtype("cusolver", f"cusolverDn@{name}", f"{taken}pip{tail}"),
+    )
+    for name, taken, tail in (
+        ("orgqr", "piiipip", ""),
+        ("syevjBatched", "piiipip", "pi"),
+        ("gesvdj", "piiiipippipi", "p"),
+        ("gesvdjBatched", "piiipippipi", "pi"),
+    )
+)
+_CREATE = Function("cusolver", "cusolverDnCreate", "p")
+_CREATE_PARAMETERS = Function("cusolver", "cusolverDnCreateParams", "p")
+OF_SYEVJ = Function("cusolver", "cusolverDnCreateSyevjInfo", "p")
+OF_GESVDJ = Function("cusolver", "cusolverDnCreateGesvdjInfo", "p")
+_CREATE_CUBLAS = Function("cublas", "cublasCreate_v2", "p")
+_set_stream = Function("cusolver", "cusolverDnSetStream", "pp")
+_set_stream_of_cublas = Function("cublas", "cublasSetStream_v2", "pp")
 
-BATCHED_UP_TO = 256  # rows of matrices that the batched routines are the faster ones for
+JACOBI_UP_TO = 32  # rows and columns that the batched routines by Jacobi's method take, and the batched inverse
 
 
 class Failed(Exception):
     """A matrix that the operation cannot work with: what LinAlgError becomes of, with the operation's words."""
+
+
+def _created(function: Function) -> int:
+    handle = c_void_p()
+    function(byref(handle))
+    assert handle.value is not None
+    return handle.value
 
 
 class _Solver:
@@ -71,21 +107,18 @@ class _Solver:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self.handle = self._made("cusolver", "cusolverDnCreate")
-        self.parameters = self._made("cusolver", "cusolverDnCreateParams")
-        self._cublas: int | None = None
-        self._streams = {name: Function(name.partition("_")[0], set_stream, "pp") for name, set_stream in (
-            ("cusolver", "cusolverDnSetStream"), ("cublas", "cublasSetStream_v2"))}  # fmt: skip
+        self.handle = _created(_CREATE)
+        self._more: dict[Function, int] = {}
 
-    def _made(self, library: str, name: str) -> int:
-        handle = c_void_p()
-        Function(library, name, "p")(byref(handle))
-        assert handle.value is not None
-        return handle.value
+    def with_one(self, create: Function) -> int:
+        """What a function of the library makes, once: parameters, or a handle of cuBLAS."""
+        if create not in self._more:
+            self._more[create] = _created(create)
+        return self._more[create]
 
     def __enter__(self) -> _Solver:
         self._lock.acquire()
-        self._streams["cusolver"](self.handle, _native.get_current_stream().ptr)
+        _set_stream(self.handle, _native.get_current_stream().ptr)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,10 +126,9 @@ class _Solver:
 
     @property
     def cublas(self) -> int:
-        if self._cublas is None:
-            self._cublas = self._made("cublas", "cublasCreate_v2")
-        self._streams["cublas"](self._cublas, _native.get_current_stream().ptr)
-        return self._cublas
+        handle = self.with_one(_CREATE_CUBLAS)
+        _set_stream_of_cublas(handle, _native.get_current_stream().ptr)
+        return handle
 
     def run(self, name: str, calls: Sequence[Sequence[Any]], info: ndarray, tail: Sequence[int] = ()) -> None:
         """Calls a generic function once for each list of arguments, all with one workspace."""
@@ -106,13 +138,27 @@ class _Solver:
         left_out = [len(part) for part in _SIGNATURES[name].partition(";")[0].split("|")]
         if len(left_out) > 1:
             del first[left_out[0] : left_out[0] + left_out[1]]
-        size(self.handle, self.parameters, *first, byref(on_device), byref(on_host), *tail)
+        handles = self.handle, self.with_one(_CREATE_PARAMETERS)
+        size(*handles, *first, byref(on_device), byref(on_host), *tail)
         work = _native.empty((on_device.value,), "uint8", device=info.device)
         host = create_string_buffer(max(on_host.value, 1))
         for i, arguments in enumerate(calls):
             function(
-                self.handle, self.parameters, *arguments, work.data_ptr, on_device.value, byref(host), on_host.value,
+                *handles, *arguments, work.data_ptr, on_device.value, byref(host), on_host.value,
                 info.data_ptr + i * info.itemsize, *tail,
+            )  # fmt: skip
+
+    def run_of_dtype(
+        self, functions: OfEachDtype, dtype: str, calls: Sequence[Sequence[Any]], info: ndarray, *tail: int
+    ) -> None:
+        """The same with a function that exists once for each dtype."""
+        size, function = (of_each[LETTERS[dtype]] for of_each in functions)
+        elements = c_int()
+        size(self.handle, *calls[0], byref(elements), *tail)
+        work = _native.empty((elements.value,), dtype, device=info.device)
+        for i, arguments in enumerate(calls):
+            function(
+                self.handle, *arguments, work.data_ptr, elements.value, info.data_ptr + i * info.itemsize, *tail
             )  # fmt: skip
 
 
@@ -128,15 +174,25 @@ def solver_of(x: ndarray) -> _Solver:
 # --- stacks of matrices ----------------------------------------------------------------------------------------------
 
 
+def taken(x: ndarray) -> ndarray:
+    """A copy (batch, M, N) in C order: to the libraries the transposed matrices, column by column."""
+    return x.copy("C").reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+
+
 def columns_of(x: ndarray) -> ndarray:
-    """A copy with each matrix column by column: (batch, N, M)."""
-    return matrix_transpose(x).copy("C").reshape((prod(x.shape[:-2]), x.shape[-1], x.shape[-2]))
+    """A copy with each matrix column by column: (batch, N, M) for matrices (..., M, N)."""
+    return taken(matrix_transpose(x))
 
 
 def rows_of(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
     """The matrices of that form as others have them, in a stack of that shape."""
     found = matrix_transpose(columns).copy("C")
     return found.reshape((*kept, *found.shape[1:]))
+
+
+def is_batched(batch: int, n: int) -> bool:
+    """Whether the batched routines are the faster ones; of 512 rows they take 16 matrices in a third of the time."""
+    return batch > 1 and n <= (512 if batch >= 8 else 256)
 
 
 def new(like: ndarray, shape: tuple[int, ...], dtype: Any = None) -> ndarray:
@@ -156,44 +212,50 @@ def pointers_of(x: ndarray) -> ndarray:
     return found
 
 
+def succeeded(info: ndarray) -> bool:
+    """Whether no matrix failed. The host waits to know, unless the stream is being captured: then it is assumed."""
+    return _native.get_current_stream().is_capturing() or not (info if info.size == 1 else info.any()).item()
+
+
 def checked(info: ndarray) -> None:
-    """Failed where a matrix was not what it has to be. The host waits, unless the stream is being captured."""
-    if not _native.get_current_stream().is_capturing() and bool((info != 0).any()):
+    if not succeeded(info):
         raise Failed
 
 
-def factored(columns: ndarray) -> tuple[ndarray, ndarray, ndarray]:
-    """(pivots, info, pointers): LU in place; the rows that were exchanged, counted from 1; where a 0 was met."""
-    batch, n, _ = columns.shape
-    dtype = columns.dtype.name
-    info = new(columns, (batch,), "int32")
-    with solver_of(columns) as solver:
-        if batch > 1 and n <= BATCHED_UP_TO:
-            pivots, pointers = new(columns, (batch, n), "int32"), pointers_of(columns)
+def factored(matrices: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """(pivots, info, pointers): LU in place, of what the library sees; the exchanges, counted from 1; where a 0 was."""
+    batch, n, _ = matrices.shape
+    dtype = matrices.dtype.name
+    info = new(matrices, (batch,), "int32")
+    with solver_of(matrices) as solver:
+        if is_batched(batch, n):
+            pivots, pointers = new(matrices, (batch, n), "int32"), pointers_of(matrices)
             _getrf_batched[LETTERS[dtype]](
                 solver.cublas, n, pointers.data_ptr, n, pivots.data_ptr, info.data_ptr, batch
             )
             return pivots, info, pointers
-        pivots, kind = new(columns, (batch, n), "int64"), TYPES[dtype]
+        pivots, kind = new(matrices, (batch, n), "int64"), TYPES[dtype]
         solver.run(
             "Xgetrf",
-            [(n, n, kind, a, n, p, kind) for a, p in zip(parts(columns), parts(pivots), strict=True)],
+            [(n, n, kind, a, n, p, kind) for a, p in zip(parts(matrices), parts(pivots), strict=True)],
             info,
         )
     return pivots, info, info
 
 
-def solved(columns: ndarray, right: ndarray, pivots: ndarray, pointers: ndarray) -> None:
-    """Solves in place for right sides (batch, K, N), with what factored() gave."""
-    (batch, n, _), k = columns.shape, right.shape[1]
-    dtype = columns.dtype.name
-    with solver_of(columns) as solver:
+def solved(matrices: ndarray, right: ndarray, pivots: ndarray, pointers: ndarray, transposed: bool) -> None:
+    """Solves in place for right sides (batch, K, N), column by column, with what factored() gave."""
+    (batch, n, _), k = matrices.shape, right.shape[1]
+    dtype = matrices.dtype.name
+    with solver_of(matrices) as solver:
         if pivots.dtype == "int32":
             status, sides = c_int(), pointers_of(right)
             _getrs_batched[LETTERS[dtype]](
-                solver.cublas, 0, n, k, pointers.data_ptr, n, pivots.data_ptr, sides.data_ptr, n, byref(status), batch
-            )
+                solver.cublas, int(transposed), n, k, pointers.data_ptr, n, pivots.data_ptr, sides.data_ptr, n,
+                byref(status), batch,
+            )  # fmt: skip
             return
-        info, kind = new(columns, (1,), "int32"), TYPES[dtype]
-        for a, p, b in zip(parts(columns), parts(pivots), parts(right), strict=True):
-            _getrs(solver.handle, solver.parameters, 0, n, k, kind, a, n, p, kind, b, n, info.data_ptr)
+        info, kind = new(matrices, (1,), "int32"), TYPES[dtype]
+        handles = solver.handle, solver.with_one(_CREATE_PARAMETERS)
+        for a, p, b in zip(parts(matrices), parts(pivots), parts(right), strict=True):
+            _getrs(*handles, int(transposed), n, k, kind, a, n, p, kind, b, n, info.data_ptr)

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int
-from math import prod
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import common_shape
 from dlbridge.nd._cusolver import (
-    BATCHED_UP_TO,
     FILL,
     GENERIC,
+    GESVDJ,
+    GESVDJ_BATCHED,
+    JACOBI_UP_TO,
     LETTERS,
+    MAKE_Q,
+    OF_GESVDJ,
+    OF_SYEVJ,
+    SYEVJ_BATCHED,
     TYPES,
     Failed,
     checked,
     columns_of,
     factored,
-    make_q,
+    geqrf_batched,
+    inverse_batched,
+    is_batched,
     new,
     parts,
     pointers_of,
     potrf_batched,
-    q_size,
     rows_of,
     solved,
     solver_of,
+    succeeded,
+    taken,
 )
 from dlbridge.nd._dtypes import kind_of, real_dtype
 from dlbridge.nd._grids import tril, triu
@@ -39,30 +47,45 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
+def _adjoint_rows(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
+    """Their conjugates as rows_of() gives them: of what the library found for transposed matrices."""
+    rows = rows_of(columns, kept)
+    return _native.conjugate(rows) if kind_of(rows.dtype) == "c" else rows
+
+
 def cholesky(x: ndarray) -> ndarray:
-    columns, dtype = columns_of(x), x.dtype.name
-    batch, n, _ = columns.shape
+    factors, dtype = columns_of(x), x.dtype.name  # L takes less than half of U's time, and more than two transpositions
+    batch, n, _ = factors.shape
     info = new(x, (batch,), "int32")
     with solver_of(x) as solver:
-        if batch > 1 and n <= BATCHED_UP_TO:
-            pointers = pointers_of(columns)
+        if is_batched(batch, n):
+            pointers = pointers_of(factors)
             potrf_batched[LETTERS[dtype]](solver.handle, FILL["L"], n, pointers.data_ptr, n, info.data_ptr, batch)
         else:
             kind = TYPES[dtype]
-            solver.run("Xpotrf", [(FILL["L"], n, kind, a, n, kind) for a in parts(columns)], info)
+            solver.run("Xpotrf", [(FILL["L"], n, kind, a, n, kind) for a in parts(factors)], info)
     checked(info)
-    return tril(rows_of(columns, x.shape[:-2]))
+    return tril(rows_of(factors, x.shape[:-2]))
 
 
 def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
     """(inverses, info): those of singular matrices are not finite, and their info is not 0."""
-    columns = columns_of(x)
-    pivots, info, pointers = factored(columns)
-    right = new(x, columns.shape)
-    right.fill(0)
-    right.reshape((right.shape[0], -1))[:, :: right.shape[1] + 1] = 1
-    solved(columns, right, pivots, pointers)
-    return rows_of(right, x.shape[:-2]), info
+    matrices = taken(x)
+    batch, n, _ = matrices.shape
+    found = new(x, matrices.shape)
+    if batch > 1 and n <= JACOBI_UP_TO:
+        info = new(x, (batch,), "int32")
+        given, wanted = pointers_of(matrices), pointers_of(found)
+        with solver_of(x) as solver:
+            inverse_batched[LETTERS[x.dtype.name]](
+                solver.cublas, n, given.data_ptr, n, wanted.data_ptr, n, info.data_ptr, batch
+            )
+    else:
+        pivots, info, pointers = factored(matrices)
+        found.fill(0)
+        found.reshape((batch, -1))[:, :: n + 1] = 1
+        solved(matrices, found, pivots, pointers, transposed=False)
+    return found.reshape(x.shape), info
 
 
 def inv(x: ndarray) -> ndarray:
@@ -73,23 +96,23 @@ def inv(x: ndarray) -> ndarray:
 
 def solve(x: ndarray, b: ndarray) -> ndarray:
     kept = tuple(common_shape([x.shape[:-2], b.shape[:-2]], "solve()"))
-    columns = columns_of(_native.broadcast_to(x, (*kept, *x.shape[-2:])))
+    matrices = taken(_native.broadcast_to(x, (*kept, *x.shape[-2:])))
     right = columns_of(_native.broadcast_to(b, (*kept, *b.shape[-2:])))
-    pivots, info, pointers = factored(columns)
-    solved(columns, right, pivots, pointers)
+    pivots, info, pointers = factored(matrices)
+    solved(matrices, right, pivots, pointers, transposed=True)
     checked(info)
     return rows_of(right, kept)
 
 
 def _diagonal_and_sign(x: ndarray) -> tuple[ndarray, ndarray]:
     """The diagonal of U, and 1 or -1 for the rows that were exchanged."""
-    columns = columns_of(x)
-    pivots, _, _ = factored(columns)
+    factors = taken(x)
+    pivots, _, _ = factored(factors)
     n = x.shape[-1]
     in_place = _native.empty((n,), pivots.dtype, device=x.device)
     _native.range_fill(in_place, 1, 1)
     exchanged = (pivots != in_place).sum(axis=-1) % 2
-    diagonal = columns.diagonal(0, 1, 2)
+    diagonal = factors.diagonal(0, 1, 2)
     sign = (1 - 2 * exchanged).astype(x.dtype)
     return diagonal.reshape((*x.shape[:-2], n)), sign.reshape(x.shape[:-2])
 
@@ -106,29 +129,33 @@ def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
 
 
 def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:
-    """(values, vectors column by column) of Hermitian matrices."""
-    columns, dtype = columns_of(x), x.dtype.name
-    batch, n, _ = columns.shape
+    """(values, conjugate vectors column by column) of Hermitian matrices: the transposed one is the conjugate one."""
+    matrices, dtype = taken(x), x.dtype.name
+    batch, n, _ = matrices.shape
     values = new(x, (batch, n), real_dtype(x.dtype))
-    kind, kind_of_values = TYPES[dtype], TYPES[values.dtype.name]
-    many = batch > 1 and n <= BATCHED_UP_TO and GENERIC["XsyevBatched"][1].exists()
     info = new(x, (batch,), "int32")
-    calls = [
-        (int(vectors), FILL[UPLO], n, kind, a, n, kind_of_values, w, kind)
-        for a, w in zip(parts(columns), parts(values), strict=True)
-    ]
+    triangle = FILL["L" if UPLO == "U" else "U"]
     with solver_of(x) as solver:
-        if many:
-            solver.run("XsyevBatched", calls[:1], info, (batch,))
+        if n <= JACOBI_UP_TO:
+            call = int(vectors), triangle, n, matrices.data_ptr, n, values.data_ptr
+            solver.run_of_dtype(SYEVJ_BATCHED, dtype, [call], info, solver.with_one(OF_SYEVJ), batch)
         else:
-            solver.run("Xsyevd", calls, info)
+            kind, kind_of_values = TYPES[dtype], TYPES[values.dtype.name]
+            calls = [
+                (int(vectors), triangle, n, kind, a, n, kind_of_values, w, kind)
+                for a, w in zip(parts(matrices), parts(values), strict=True)
+            ]
+            if is_batched(batch, n) and GENERIC["XsyevBatched"][1].exists():
+                solver.run("XsyevBatched", calls[:1], info, (batch,))
+            else:
+                solver.run("Xsyevd", calls, info)
     checked(info)
-    return values.reshape((*x.shape[:-2], n)), columns
+    return values.reshape((*x.shape[:-2], n)), matrices
 
 
 def eigh(x: ndarray, UPLO: str = "L") -> tuple[ndarray, ndarray]:
     values, columns = _hermitian(x, UPLO, True)
-    return values, rows_of(columns, x.shape[:-2])
+    return values, _adjoint_rows(columns, x.shape[:-2])
 
 
 def eigvalsh(x: ndarray, UPLO: str = "L") -> ndarray:
@@ -195,39 +222,103 @@ def eigvals(x: ndarray) -> ndarray:
 def qr(x: ndarray, mode: str) -> Any:
     (m, n), kept = x.shape[-2:], x.shape[:-2]
     k = min(m, n)
-    columns, dtype = columns_of(x), x.dtype.name
-    batch, kind = columns.shape[0], TYPES[dtype]
+    columns = columns_of(x)
+    batch = columns.shape[0]
     tau, info = new(x, (batch, k)), new(x, (batch,), "int32")
-    calls = [(m, n, kind, a, m, kind, t, kind) for a, t in zip(parts(columns), parts(tau), strict=True)]
+    many = 2 * batch > k  # a step for each column of all matrices, not two calls for each matrix
     with solver_of(x) as solver:
-        solver.run("Xgeqrf", calls, info)
+        if many:
+            status, matrices, taus = c_int(), pointers_of(columns), pointers_of(tau)
+            geqrf_batched[LETTERS[x.dtype.name]](
+                solver.cublas, m, n, matrices.data_ptr, m, taus.data_ptr, byref(status), batch
+            )
+        else:
+            kind = TYPES[x.dtype.name]
+            calls = [(m, n, kind, a, m, kind, t, kind) for a, t in zip(parts(columns), parts(tau), strict=True)]
+            solver.run("Xgeqrf", calls, info)
         if mode == "raw":
             return columns.reshape((*kept, n, m)), tau.reshape((*kept, k))
         wide = m if mode == "complete" and m > n else k
         r = triu(rows_of(columns[:, :, :wide], kept))
         if mode == "r":
             return r
-        q = new(x, (batch, wide, m))
-        q.fill(0)
-        q[:, : min(wide, n)] = columns[:, : min(wide, n)]
-        letter, size = LETTERS[dtype], c_int()
-        arguments = m, wide, k
-        q_size[letter](solver.handle, *arguments, q.data_ptr, m, tau.data_ptr, byref(size))
-        work = new(x, (max(size.value, 1),))
-        for a, t in zip(parts(q), parts(tau), strict=True):
-            make_q[letter](solver.handle, *arguments, a, m, t, work.data_ptr, size.value, info.data_ptr)
+        if many:
+            q = _applied(columns, tau, wide)
+        else:
+            q = new(x, (batch, wide, m))
+            q.fill(0)
+            q[:, : min(wide, n)] = columns[:, : min(wide, n)]
+            calls = [(m, wide, k, a, m, t) for a, t in zip(parts(q), parts(tau), strict=True)]
+            solver.run_of_dtype(MAKE_Q, x.dtype.name, calls, info)
     return rows_of(q, kept), r
+
+
+def _applied(columns: ndarray, tau: ndarray, wide: int) -> ndarray:
+    """Q (batch, wide, M), column by column, of reflectors that lie below the diagonal of `columns`: all at a time."""
+    batch, _, m = columns.shape
+    k = tau.shape[1]
+    reflectors = triu(columns[:, :k], 1)
+    reflectors.reshape((batch, -1))[:, :: m + 1] = 1
+    adjoint = _native.conjugate(reflectors) if kind_of(tau.dtype) == "c" else reflectors
+    q = new(columns, (batch, wide, m))
+    q.fill(0)
+    q.reshape((batch, -1))[:, :: m + 1] = 1
+    for j in reversed(range(k)):
+        part = q[:, j:, j:]
+        along = _native.matmul(part, adjoint[:, j, j:, None]) * tau[:, j, None, None]
+        part -= along * reflectors[:, j, None, j:]
+    return q
 
 
 def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _svd_of_hermitian(x, compute_uv)
     _finite(x)
+    if max(x.shape[-2:]) <= _JACOBI_SVD_UP_TO:
+        found = _svd_by_jacobi(x, full_matrices, compute_uv)
+        if found is not None:
+            return found
+    return _svd_by_rotations(x, full_matrices, compute_uv)
+
+
+_JACOBI_SVD_UP_TO = 1024  # rows or columns: beyond, the method that is slower for small ones is no slower
+
+
+def _svd_by_jacobi(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:
+    """None where a matrix has not converged. The left vectors of the transposed matrix are the right ones of this."""
+    (m, n), kept = x.shape[-2:], x.shape[:-2]
+    matrices, dtype, k = taken(x), x.dtype.name, min(m, n)
+    batch, small = matrices.shape[0], max(m, n) <= JACOBI_UP_TO
+    s, info = new(x, (batch, k), real_dtype(x.dtype)), new(x, (batch,), "int32")
+    u = new(x, (batch, n if full_matrices or small else k, n))
+    v = new(x, (batch, m if full_matrices or small else k, m))
+    with solver_of(x) as solver:
+        parameters = solver.with_one(OF_GESVDJ)
+        if small:
+            call = int(compute_uv), n, m, matrices.data_ptr, n, s.data_ptr, u.data_ptr, n, v.data_ptr, m
+            solver.run_of_dtype(GESVDJ_BATCHED, dtype, [call], info, parameters, batch)
+        else:
+            places = zip(parts(matrices), parts(s), parts(u), parts(v), strict=True)
+            calls = [
+                (int(compute_uv), int(not full_matrices), n, m, a, n, s_, u_, n, v_, m) for a, s_, u_, v_ in places
+            ]
+            solver.run_of_dtype(GESVDJ, dtype, calls, info, parameters)
+    if not succeeded(info):
+        return None
+    values = s.reshape((*kept, k))
+    if not compute_uv:
+        return values
+    if not full_matrices and small:
+        u, v = u[:, :k].copy("C"), v[:, :k]
+    return _adjoint_rows(v, kept), values, u.reshape((*kept, *u.shape[1:]))
+
+
+def _svd_by_rotations(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:
     (m, n), kept = x.shape[-2:], x.shape[:-2]
     wide = m < n  # the routine wants no more columns than rows: the adjoint has them, and is what C order holds
     if wide:
         m, n = n, m
-        columns = _native.conjugate(x).copy("C").reshape((prod(kept), n, m))
+        columns = taken(_native.conjugate(x))
     else:
         columns = columns_of(x)
     batch, kind = columns.shape[0], TYPES[x.dtype.name]

@@ -84,6 +84,25 @@ class Cufft:
 # --- cuSOLVER and cuBLAS ---------------------------------------------------------------------------------------------
 
 WORK = 48
+NOT_CONVERGING = 41  # the smaller extent of matrices that Jacobi's method is said not to converge for
+
+
+def kind_of(dtype):
+    return next(kind for kind, found in DTYPES.items() if found is dtype)
+
+
+def real_kind(kind):
+    return kind & 1  # of complex numbers that of their parts
+
+
+def size_before(count):
+    """A function that gives the size of a workspace, by the pointer before its last `count` arguments."""
+
+    def size(*arguments):
+        arguments[-1 - count]._obj.value = WORK
+        return 0
+
+    return size
 
 
 def written(address, value):
@@ -106,8 +125,16 @@ def lu(a):
     return pivots, info
 
 
-def solve_lu(a, pivots, b):
+def solve_lu(a, pivots, b, transposed=0):
     with np.errstate(all="ignore"):
+        if transposed:
+            for k in range(len(a)):
+                b[k] = (b[k] - a[:k, k] @ b[:k]) / a[k, k]
+            for k in reversed(range(len(a))):
+                b[k] -= a[k + 1 :, k] @ b[k + 1 :]
+            for k, p in reversed(list(enumerate(pivots))):
+                b[[k, p - 1]] = b[[p - 1, k]]
+            return
         for k, p in enumerate(pivots):
             b[[k, p - 1]] = b[[p - 1, k]]
         for k in range(len(a)):
@@ -148,11 +175,31 @@ class Solver:
 
         def getrs(handle, transposed, n, k, pointers, lda, pivots, sides, ldb, info, batch):
             finish(self.stream)
-            assert transposed == 0 and n == lda == ldb
+            assert n == lda == ldb
             info._obj.value = 0
             for i, (a, b) in enumerate(zip(*(memory(p, (batch,), np.int64) for p in (pointers, sides)), strict=True)):
                 pivot = memory(pivots + 4 * n * i, (n,), np.int32)
-                solve_lu(columns_of(int(a), n, n, dtype), pivot, columns_of(int(b), n, k, dtype))
+                solve_lu(columns_of(int(a), n, n, dtype), pivot, columns_of(int(b), n, k, dtype), transposed)
+            return 0
+
+        def inverse(handle, n, pointers, lda, found, ldf, infos, batch):
+            finish(self.stream)
+            assert n == lda == ldf <= 32
+            for i, (a, b) in enumerate(zip(*(memory(p, (batch,), np.int64) for p in (pointers, found)), strict=True)):
+                matrix = columns_of(int(a), n, n, dtype).copy()
+                pivots, info = lu(matrix)
+                wanted = columns_of(int(b), n, n, dtype)
+                wanted[...] = np.eye(n)
+                solve_lu(matrix, pivots, wanted)
+                written(infos + 4 * i, info)
+            return 0
+
+        def geqrf(handle, m, n, pointers, lda, taus, info, batch):
+            finish(self.stream)
+            info._obj.value = 0
+            kind = kind_of(dtype)
+            for a, t in zip(*(memory(p, (batch,), np.int64) for p in (pointers, taus)), strict=True):
+                self.xgeqrf_(m, n, kind, int(a), lda, kind, int(t), kind, None)
             return 0
 
         def q_size(handle, m, n, k, a, lda, tau, size):
@@ -172,12 +219,54 @@ class Solver:
             written(info, 0)
             return 0
 
-        name = "orgqr" if letter in "SD" else "ungqr"
-        setattr(self, f"cusolverDn{letter}potrfBatched", potrf)
-        setattr(self, f"cublas{letter}getrfBatched", getrf)
-        setattr(self, f"cublas{letter}getrsBatched", getrs)
-        setattr(self, f"cusolverDn{letter}{name}_bufferSize", q_size)
-        setattr(self, f"cusolverDn{letter}{name}", q)
+        def eigh(handle, vectors, uplo, n, a, lda, w, work, size, info, parameters, batch):
+            finish(self.stream)
+            assert size == WORK and parameters == 1 and n <= 32
+            kind = kind_of(dtype)
+            self.xsyevbatched_(vectors, uplo, n, kind, a, lda, real_kind(kind), w, kind, info, batch)
+            return 0
+
+        def svd(handle, vectors, econ, m, n, a, lda, s, u, ldu, v, ldv, work, size, info, parameters):
+            finish(self.stream)
+            assert size == WORK and parameters == 1 and (lda, ldu, ldv) == (m, m, n)
+            matrix, k = columns_of(a, m, n, dtype), min(m, n)
+            if k == NOT_CONVERGING:
+                written(info, k + 1)
+                return 0
+            left, values, right = np.linalg.svd(matrix, not econ)
+            memory(s, (k,), DTYPES[real_kind(kind_of(dtype))])[...] = values
+            if vectors:
+                columns_of(u, m, left.shape[1], dtype)[...] = left
+                columns_of(v, n, right.shape[0], dtype)[...] = right.conj().T
+            matrix[...] = np.nan
+            written(info, 0)
+            return 0
+
+        def svds(handle, vectors, m, n, a, lda, s, u, ldu, v, ldv, work, size, info, parameters, batch):
+            assert max(m, n) <= 32
+            item, k = np.dtype(dtype).itemsize, min(m, n)
+            real = np.dtype(DTYPES[real_kind(kind_of(dtype))]).itemsize
+            for i in range(batch):
+                svd(
+                    handle, vectors, 0, m, n, a + i * m * n * item, lda, s + i * k * real, u + i * m * m * item, ldu,
+                    v + i * n * n * item, ldv, work, size, info + 4 * i, parameters,
+                )  # fmt: skip
+            return 0
+
+        of_solver = {
+            "potrfBatched": potrf,
+            "orgqr" if letter in "SD" else "ungqr": q,
+            "syevjBatched" if letter in "SD" else "heevjBatched": eigh,
+            "gesvdj": svd,
+            "gesvdjBatched": svds,
+        }
+        for name, function in of_solver.items():
+            setattr(self, f"cusolverDn{letter}{name}", function)
+            sizes = {q: q_size, eigh: size_before(2), svd: size_before(1), svds: size_before(2)}
+            if function in sizes:
+                setattr(self, f"cusolverDn{letter}{name}_bufferSize", sizes[function])
+        for name, function in (("getrf", getrf), ("getrs", getrs), ("matinv", inverse), ("geqrf", geqrf)):
+            setattr(self, f"cublas{letter}{name}Batched", function)
 
     @staticmethod
     def _create(out):
@@ -185,6 +274,7 @@ class Solver:
         return 0
 
     cusolverDnCreate = cusolverDnCreateParams = cublasCreate_v2 = property(lambda self: lambda out: self._create(out))
+    cusolverDnCreateSyevjInfo = cusolverDnCreateGesvdjInfo = cusolverDnCreate
 
     @property
     def cusolverDnSetStream(self):
@@ -224,7 +314,7 @@ class Solver:
         matrix = columns_of(a, n, n, dtype)
         assert uplo == 0
         try:
-            matrix[...] = np.tril(np.linalg.cholesky(np.tril(matrix))) + np.triu(matrix, 1)
+            matrix[...] = np.linalg.cholesky(np.tril(matrix)) + np.triu(matrix, 1)
             written(info, 0)
         except np.linalg.LinAlgError:
             written(info, 1)
@@ -242,9 +332,9 @@ class Solver:
     def cusolverDnXgetrs(self):
         def run(handle, parameters, transposed, n, k, kind, a, lda, pivots, kind_b, b, ldb, info):
             finish(self.stream)
-            assert transposed == 0 and n == lda == ldb and kind == kind_b
+            assert n == lda == ldb and kind == kind_b
             pivots = memory(pivots, (n,), np.int64)
-            solve_lu(columns_of(a, n, n, DTYPES[kind]), pivots, columns_of(b, n, k, DTYPES[kind]))
+            solve_lu(columns_of(a, n, n, DTYPES[kind]), pivots, columns_of(b, n, k, DTYPES[kind]), transposed)
             written(info, 0)
             return 0
 
@@ -256,7 +346,8 @@ class Solver:
         h, t = np.linalg.qr(matrix, "raw")
         matrix[...] = h.T
         memory(tau, (min(m, n),), DTYPES[kind])[...] = t
-        written(info, 0)
+        if info is not None:  # of one call for all
+            written(info, 0)
 
     def xsyevd_(self, vectors, uplo, n, kind, a, lda, kind_of_values, w, computed, info):
         assert n == lda and kind == computed

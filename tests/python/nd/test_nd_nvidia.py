@@ -10,7 +10,7 @@ from dlbridge.nd._nvidia import Function, library_folders
 
 HEADERS = {"cufft": ["cufft.h", "cufftXt.h"], "cusolver": ["cusolverDn.h"], "cublas": ["cublas_api.h"]}
 LETTERS = {"int": "i", "cufftHandle": "i", "int64_t": "l", "long long int": "l", "size_t": "z", "signed char": "b"}
-HANDLES = ("cusolverDnHandle_t", "cusolverDnParams_t", "cublasHandle_t", "cudaStream_t")
+HANDLES = ("cusolverDnHandle_t", "cusolverDnParams_t", "syevjInfo_t", "gesvdjInfo_t", "cublasHandle_t", "cudaStream_t")
 ENUMS = ("cudaDataType", "cublasFillMode_t", "cublasOperation_t", "cusolverEigMode_t")
 LETTERS |= dict.fromkeys(HANDLES, "p") | dict.fromkeys(ENUMS, "i")
 
