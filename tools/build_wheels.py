@@ -41,7 +41,8 @@ GLIBC = (2, 28)
 # Everything in a wheel is one of these. Sources are there where something at run time compiles them.
 FILES = (
     "dlbridge/*.py", "dlbridge/*.pyi", "dlbridge/__init__.pxd", "dlbridge/py.typed", "dlbridge/_core.*.so",
-    "dlbridge/nd/_kernels/device/*.cuh", "dlbridge/include/*.h", "dlbridge/include/dlbridge.rs",
+    "dlbridge/nd/_kernels/device/*.cuh", "dlbridge/nd/_kernels/device/*.h", "dlbridge/include/*.h",
+    "dlbridge/include/dlbridge.rs",
     "dlbridge/cmake/*.cmake", "dlbridge/pkgconfig/*.pc",
     "dlbridge/tests/report/page.*", "dlbridge/tests/report/schema-*.json", "dlbridge-*.dist-info/*",
 )  # fmt: skip

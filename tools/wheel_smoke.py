@@ -90,6 +90,13 @@ def check_kernels() -> None:
     )
 
 
+def check_kernel_sources() -> None:
+    """What NVRTC compiles of a fused function is in the wheel."""
+    from dlbridge.nd._kernels import codegen
+
+    assert "OpFn<Op::kPower" in codegen.device_header("functors.cuh")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-compiler", action="store_true", help="fail where a compiler or a CUDA toolkit is found")
@@ -100,6 +107,7 @@ def main() -> int:
     run_commands()
     run_ndarray()
     check_sdk()
+    check_kernel_sources()
     if arguments.kernels:
         check_kernels()
     print(f"the wheel's smoke tests passed: CPython {sys.version.split()[0]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the stubs of dlbridge.nd from the package itself: nd/__init__.pyi, and the list of ufuncs in nd/_native.pyi.
 
-python tools/write_stubs.py          # after a change of ndarray/kernels/ops.h or of nd/__init__.py, and a build
+python tools/write_stubs.py          # after a change of ndarray/kernels/op_table.h or of nd/__init__.py, and a build
 python tools/write_stubs.py --check  # exits 1 where a stub is not what would be written
 """
 

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "ndarray/core/promotion.h"
+#include "ndarray/kernels/functors/canonical.h"
+
 namespace dlbridge::nd {
 
 namespace {
@@ -34,7 +37,24 @@ std::string returned_by(const OpInfo& row) {
   return operands + ((row.dtypes & kExactSet) == kIntSet ? "; bool counts as int8" : "");
 }
 
+constexpr const char* kFunctors[] = {
+#define DLBRIDGE_ND_ROW(id, ...) #id,
+    DLBRIDGE_ND_OPS(DLBRIDGE_ND_ROW)
+#undef DLBRIDGE_ND_ROW
+};
+
 }  // namespace
+
+NamedFunctor functor_of(Op op, DType promoted) noexcept {
+  KernelTypes types;
+  if (!resolve(info(op), promoted, types)) return {nullptr, promoted};
+  const Canonical form = canonical(op, types.compute);
+  switch (form.work) {
+    case Work::kFalse: return {"false", types.compute};
+    case Work::kTrue: return {"true", types.compute};
+    default: return {kFunctors[static_cast<std::size_t>(form.op)], form.compute};
+  }
+}
 
 std::string docstring_of(const NamedOp& function) {
   const OpInfo& row = info(function.op);

@@ -32,6 +32,14 @@ inline constexpr OpAlias kOpAliases[] = {
 #undef DLBRIDGE_ND_ROW
 };
 
+// The functor that does the operation for operands of a dtype, by its name in op_functors.h, and what it computes in.
+// Where there is nothing to compute, the name is "true" or "false". Null: there is no such loop.
+struct NamedFunctor {
+  const char* name;
+  DType compute;
+};
+NamedFunctor functor_of(Op op, DType promoted) noexcept;
+
 // What it computes, takes, returns and raises.
 std::string docstring_of(const NamedOp& function);
 

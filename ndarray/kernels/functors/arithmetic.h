@@ -15,25 +15,63 @@ DLBRIDGE_ND_HD constexpr auto wrap(A x) noexcept {
   return static_cast<wrap_t<A>>(x);
 }
 
+// Sums, differences and products that are rounded on a device, too: a fused kernel would else make one instruction of
+// the product of one operation and the sum of the next.
+#if defined(__CUDA_ARCH__)
+DLBRIDGE_ND_HD inline float rounded_sum(float a, float b) noexcept { return __fadd_rn(a, b); }
+DLBRIDGE_ND_HD inline double rounded_sum(double a, double b) noexcept { return __dadd_rn(a, b); }
+DLBRIDGE_ND_HD inline float rounded_difference(float a, float b) noexcept { return __fsub_rn(a, b); }
+DLBRIDGE_ND_HD inline double rounded_difference(double a, double b) noexcept { return __dsub_rn(a, b); }
+DLBRIDGE_ND_HD inline float rounded_product(float a, float b) noexcept { return __fmul_rn(a, b); }
+DLBRIDGE_ND_HD inline double rounded_product(double a, double b) noexcept { return __dmul_rn(a, b); }
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> rounded_sum(complex<T> a, complex<T> b) noexcept {
+  return {rounded_sum(a.real(), b.real()), rounded_sum(a.imag(), b.imag())};
+}
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> rounded_difference(complex<T> a, complex<T> b) noexcept {
+  return {rounded_difference(a.real(), b.real()), rounded_difference(a.imag(), b.imag())};
+}
+// The textbook formula, as NumPy and every GPU library use; infinities are not recovered. Which of the products is
+// rounded is said here, for a compiler may choose another in each kernel.
+template <class T>
+DLBRIDGE_ND_HD inline complex<T> rounded_product(complex<T> a, complex<T> b) noexcept {
+  return {std::fma(a.real(), b.real(), -rounded_product(a.imag(), b.imag())),
+          std::fma(a.real(), b.imag(), rounded_product(a.imag(), b.real()))};
+}
+#else
+template <class A>
+DLBRIDGE_ND_HD inline A rounded_sum(A a, A b) noexcept {
+  return a + b;
+}
+template <class A>
+DLBRIDGE_ND_HD inline A rounded_difference(A a, A b) noexcept {
+  return a - b;
+}
+template <class A>
+DLBRIDGE_ND_HD inline A rounded_product(A a, A b) noexcept {
+  if constexpr (is_complex_v<A>)
+    return A(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  else return a * b;
+}
+#endif
+
 template <class A>
 DLBRIDGE_ND_HD inline A add(A a, A b) noexcept {
   if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) + wrap(b));
-  else return a + b;
+  else return rounded_sum(a, b);
 }
 
 template <class A>
 DLBRIDGE_ND_HD inline A subtract(A a, A b) noexcept {
   if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) - wrap(b));
-  else return a - b;
+  else return rounded_difference(a, b);
 }
 
-// Complex: the textbook formula, as NumPy and every GPU library use; infinities are not recovered.
 template <class A>
 DLBRIDGE_ND_HD inline A multiply(A a, A b) noexcept {
   if constexpr (is_integer_v<A>) return static_cast<A>(wrap(a) * wrap(b));
-  else if constexpr (is_complex_v<A>)
-    return A(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else return a * b;
+  else return rounded_product(a, b);
 }
 
 // Smith's method: no overflow in between.
@@ -52,7 +90,6 @@ DLBRIDGE_ND_HD inline complex<T> divide(complex<T> a, complex<T> b) noexcept {
   return {(a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale};
 }
 template <class T>
-  requires std::is_floating_point_v<T>
 DLBRIDGE_ND_HD inline T divide(T a, T b) noexcept {
   return a / b;
 }

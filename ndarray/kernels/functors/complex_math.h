@@ -1,18 +1,23 @@
 // Elementary functions of complex numbers. Branch cuts and special values are those of the library beneath: libm's on
-// the host, Thrust's (a port of FreeBSD's) on the device, but for what those answer differently at infinity and NaN:
-// that is here for both, as C99's annex G has it. What neither has follows NumPy's formulas.
+// the host, Thrust's (a port of FreeBSD's) on the device, that of types.cuh in generated kernels; but for what the
+// first two answer differently at infinity and NaN: that is here, as C99's annex G has it. What neither has follows
+// NumPy's formulas.
 #pragma once
 
 #include "ndarray/kernels/functors/math.h"
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(DLBRIDGE_TYPES_CUH)
 #include <thrust/complex.h>
 #endif
 
 namespace dlbridge::nd::fn {
 
 namespace detail {
-#if defined(__CUDACC__)
+#if defined(DLBRIDGE_TYPES_CUH)
+namespace lib = std;
+template <class T>
+using lib_complex = complex<T>;
+#elif defined(__CUDACC__)
 namespace lib = ::thrust;
 template <class T>
 using lib_complex = ::thrust::complex<T>;
@@ -62,17 +67,6 @@ struct Tiny {
            std::fabs(z.imag()) < std::numeric_limits<T>::min() * kUp;
   }
 };
-
-// A product that is rounded, on a device too, where it would else be fused with a sum.
-template <class T>
-DLBRIDGE_ND_HD inline T rounded_product(T a, T b) noexcept {
-#if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(T) == 4) return __fmul_rn(a, b);
-  else return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
 
 // large^2 + small^2 - 1 to the last digits, for a `large` near 1: the rounding errors of the squares and of the
 // difference are added at last.
@@ -211,9 +205,9 @@ DLBRIDGE_ND_HD inline complex<T> multiply_infinite(complex<T> a, complex<T> b) n
   };
   const T ar = boxed(a.real(), from_a), ai = boxed(a.imag(), from_a);
   const T br = boxed(b.real(), from_b), bi = boxed(b.imag(), from_b);
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  return {kInfinity * (rounded_product(ar, br) - rounded_product(ai, bi)),
-          kInfinity * (rounded_product(ar, bi) + rounded_product(ai, br))};
+  const T infinity = std::numeric_limits<T>::infinity();
+  return {infinity * (rounded_product(ar, br) - rounded_product(ai, bi)),
+          infinity * (rounded_product(ar, bi) + rounded_product(ai, br))};
 }
 }  // namespace detail
 

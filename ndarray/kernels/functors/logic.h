@@ -1,9 +1,7 @@
 // Comparison, truth, bits and shifts with NumPy's semantics; on arithmetic types (16-bit floats come as float).
 #pragma once
 
-#include <type_traits>
-
-#include "ndarray/kernels/types.h"
+#include "ndarray/kernels/numbers.h"
 
 namespace dlbridge::nd::fn {
 
@@ -31,8 +29,8 @@ DLBRIDGE_ND_HD inline bool is_finite(A x) noexcept {
 
 template <class A>
 DLBRIDGE_ND_HD inline bool signbit(A x) noexcept {
-  if constexpr (std::is_same_v<A, float>) return (__builtin_bit_cast(std::uint32_t, x) >> 31) != 0;
-  else if constexpr (std::is_same_v<A, double>) return (__builtin_bit_cast(std::uint64_t, x) >> 63) != 0;
+  if constexpr (std::is_same_v<A, float>) return (bits_as<std::uint32_t>(x) >> 31) != 0;
+  else if constexpr (std::is_same_v<A, double>) return (bits_as<std::uint64_t>(x) >> 63) != 0;
   else if constexpr (std::is_signed_v<A>) return x < A(0);
   else return false;
 }

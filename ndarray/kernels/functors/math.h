@@ -58,11 +58,12 @@ template <class C>
 DLBRIDGE_ND_HD inline arith_t<C> nextafter(arith_t<C> from, arith_t<C> to) noexcept {
   if (is_nan(from) || is_nan(to)) return from + to;
   if constexpr (is_half_v<C>) {
-    C next{next_bits(cast<C>(from).bits, from, to, cast<C>(to).bits)};
+    C next = cast<C>(from);
+    next.bits = next_bits(next.bits, from, to, cast<C>(to).bits);
     return to_float(next);
   } else {
     using B = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
-    return __builtin_bit_cast(C, next_bits(__builtin_bit_cast(B, from), from, to, __builtin_bit_cast(B, to)));
+    return bits_as<C>(next_bits(bits_as<B>(from), from, to, bits_as<B>(to)));
   }
 }
 

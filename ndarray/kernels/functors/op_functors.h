@@ -5,16 +5,12 @@
 #include "ndarray/kernels/functors/complex_math.h"
 #include "ndarray/kernels/functors/logic.h"
 #include "ndarray/kernels/functors/math.h"
+#include "ndarray/kernels/op_table.h"
 
 namespace dlbridge::nd {
 
 template <Op op, class C>
 struct OpFn;
-
-// What an operation that computes in C stores, before the cast to the output's dtype.
-template <Op op, class C>
-using op_result_t = std::conditional_t<info(op).rule == TypeRule::kCompare, bool,
-                                       std::conditional_t<info(op).rule == TypeRule::kReal, real_t<C>, C>>;
 
 #define DLBRIDGE_ND_UNARY(id, expression)                                     \
   template <class C>                                                          \
@@ -93,7 +89,7 @@ template <class C>
 struct OpFn<Op::kExpit, C> {
   using A = arith_t<C>;
   DLBRIDGE_ND_HD A operator()(A x) const noexcept {
-    const A small = std::exp(-std::abs(x));  // never overflows, so that far below 0 the result is still exp(x)
+    const A small = std::exp(-std::fabs(x));  // never overflows, so that far below 0 the result is still exp(x)
     return (x < A(0) ? small : A(1)) / (A(1) + small);
   }
 };

@@ -126,8 +126,19 @@ PyObject* get_types(PyObject* self) { return names_of(core::info(as_ufunc(self)-
 
 PyObject* get_fused_types(PyObject* self) {
   const core::OpInfo& row = core::info(as_ufunc(self)->function->op);
-  if (row.fusion == core::Fusion::kNotFused) return names_of({});
   return names_of(row.fusion == core::Fusion::kFused ? row.dtypes : row.dtypes & ~core::kComplexSet);
+}
+
+constexpr char kFunctor[] =
+    "_functor($self, dtype, /)\n--\n\n"
+    "(functor, dtype that it computes in, whether its operands are exchanged): for kernels of nd.fuse.";
+PyObject* functor(PyObject* self, PyObject* dtype) {
+  const UfuncObject* ufunc = as_ufunc(self);
+  const core::NamedFunctor found = core::functor_of(ufunc->function->op, *parse_dtype(dtype, ufunc->operation));
+  if (found.name == nullptr)
+    throw_issue(ufunc->operation, ErrorCode::kWrongType, "no kernel computes it in this dtype. Convert the operands");
+  return Py_BuildValue("(ssO)", found.name, info(found.compute).name.data(),
+                       ufunc->function->swapped ? Py_True : Py_False);
 }
 
 PyObject* get_doc(PyObject* self) {
@@ -184,7 +195,8 @@ void init_ufuncs(PyObject* module) {
             getter<get_nout>("nout", "int: the number of results, 1."),
             getter<get_types>("types", "list of str: the dtypes it computes in."),
             getter<get_fused_types>("_fused_types", "list of str: those that kernels of nd.fuse compute it in.")}),
-       slot(Py_tp_members, kVectorcallMembers<UfuncObject>), slot<ufunc_dealloc>(Py_tp_dealloc)});
+       methods_slot({method<kFunctor, functor>()}), slot(Py_tp_members, kVectorcallMembers<UfuncObject>),
+       slot<ufunc_dealloc>(Py_tp_dealloc)});
   for (const core::NamedOp& function : core::kNamedOps) add_ufunc(module, function);
 }
 

@@ -1,12 +1,12 @@
 """Every ufunc with every dtype that NumPy has a loop for, type promotion, and the arguments of ufuncs."""
 
 import itertools
-import pathlib
 import re
 
 import numpy as np
 import pytest
 from dlbridge import nd
+from dlbridge.nd._kernels.codegen import device_header
 from nd_support import COMPLEX, FLOATS, INTS, NUMPY_DTYPES, check, host, put
 from oracle.elementwise import BEYOND_NUMPY
 
@@ -119,13 +119,28 @@ def test_docstrings_are_of_one_ufunc_and_true():
     assert nd.greater.__doc__.startswith("x1 > x2") and "Other names" not in nd.greater.__doc__
 
 
-def test_fused_kernels_have_a_function_for_each_ufunc_that_says_so():
-    source = (pathlib.Path(nd.__file__).parent / "_kernels" / "device" / "functions.cuh").read_text(encoding="utf-8")
-    names = {name for name in UFUNCS if getattr(nd, name)._fused_types}
-    assert names >= {"add", "greater", "exp"} and not nd.nextafter._fused_types
-    assert "complex64" in nd.exp._fused_types and "complex64" not in nd.log2._fused_types
-    defined = set(re.findall(r"DLBRIDGE_FN \w+ (\w+)\(|^DLBRIDGE_\w+\((\w+),", source, re.MULTILINE))
-    assert names <= {name for pair in defined for name in pair}
+def test_every_ufunc_names_the_functor_that_fused_kernels_call():
+    source = device_header("functors.cuh")
+    for name in UFUNCS:
+        ufunc = getattr(nd, name)
+        assert set(ufunc.types) - set(ufunc._fused_types) <= {"complex64", "complex128"}, name
+        for dtype in ufunc._fused_types:
+            functor, compute, _ = ufunc._functor(dtype)
+            assert functor in ("true", "false") or f"Op::{functor}," in source or f"({functor}, " in source, name
+            assert compute in ufunc.types or functor in ("kPositive", "kLogicalOr", "kLogicalAnd", "kLogicalXor"), name
+    assert "complex64" in nd.exp._fused_types and "complex64" not in nd.arcsin._fused_types
+
+
+def test_functors_are_those_of_the_compiled_kernels():
+    """Where the sign does not matter, bool is logic, or nothing is to be done, one functor serves several dtypes."""
+    assert nd.add._functor("int32") == ("kAdd", "uint32", False)
+    assert nd.maximum._functor("bool") == ("kLogicalOr", "bool", False)
+    assert nd.floor._functor("int16") == ("kPositive", "int16", False)
+    assert nd.isnan._functor("uint8") == ("false", "uint8", False)
+    assert nd.greater._functor("float16") == ("kLess", "float16", True)
+    assert nd.signbit._functor("bool")[1] == "int8"
+    with pytest.raises(TypeError, match=r"arctan2\(\).*dtype"):
+        nd.arctan2._functor("complex64")
 
 
 def test_promotion_of_dtypes():

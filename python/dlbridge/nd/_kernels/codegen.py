@@ -18,15 +18,29 @@ from dlbridge.nd._kernels.types import C_TYPES, ITEMSIZES, Parameter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DEVICE = Path(__file__).parent / "device"
+_DEVICE = Path(__file__).resolve().parent / "device"
+_SOURCES = _DEVICE.parents[4]  # of a package that is used where its sources lie; a wheel has them in `device`
+_INCLUDE = re.compile(r'^#include (?:"(ndarray/[^"]+)"|<[^>]+>)$', re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LONG_CODE = 1500  # characters of an operation that is worth no unrolling
 
 
 @functools.cache
 def device_header(name: str) -> str:
-    """The text of one of our device headers; they have include guards."""
-    return (_DEVICE / name).read_text(encoding="utf-8")
+    """The text of one of our device headers, which have include guards, with the sources of the compiled kernels that
+    it includes. Headers of the C++ library and of CUDA are left out: generated kernels have neither."""
+    included = set()
+
+    def include(found: re.Match[str]) -> str:
+        path = found[1]
+        if path is None or path in included:
+            return ""
+        included.add(path)
+        folder = _DEVICE if (_DEVICE / path).is_file() else _SOURCES
+        text = (folder / path).read_text(encoding="utf-8").replace("#pragma once\n", "")
+        return _INCLUDE.sub(include, text)
+
+    return _INCLUDE.sub(include, (_DEVICE / name).read_text(encoding="utf-8"))
 
 
 def strip_comments(code: str) -> str:

@@ -16,7 +16,7 @@ from dlbridge.nd._arguments import common_shape
 from dlbridge.nd._kernels import tracing
 from dlbridge.nd._kernels.codegen import device_header, sanitize
 from dlbridge.nd._kernels.elementwise import ElementwiseKernel
-from dlbridge.nd._kernels.fusion_source import fits, is_leaf, scalar_limits, write_body
+from dlbridge.nd._kernels.fusion_source import call, fits, is_leaf, scalar_limits, write_body
 from dlbridge.nd._kernels.reduction import ReductionKernel
 from dlbridge.nd._kernels.tracing import CannotFuse, Node, Reduction, Trace, Traced
 from dlbridge.nd._kernels.types import C_TYPES, read_given
@@ -60,11 +60,11 @@ class ElementwiseStage(NamedTuple):
         results |= zip((node.number for node in self.outputs), outputs, strict=True)
 
 
-_JOINS: dict[str, tuple[str, str | None, str]] = {  # reduce, identity, post-map of `a`
+_JOINS: dict[str, tuple[str, str | None, str]] = {  # reduce, or the operation that does it; identity; post-map of `a`
     "sum": ("a + b", "0", "a"),
     "prod": ("a * b", "1", "a"),
-    "max": ("dlb::maximum(a, b)", None, "a"),
-    "min": ("dlb::minimum(a, b)", None, "a"),
+    "max": ("maximum", None, "a"),
+    "min": ("minimum", None, "a"),
     "any": ("a || b", "false", "a"),
     "all": ("a && b", "true", "a"),
     "mean": ("a + b", "0", "a / dlb::cast<_type_reduce>(n)"),
@@ -72,7 +72,7 @@ _JOINS: dict[str, tuple[str, str | None, str]] = {  # reduce, identity, post-map
 
 
 def _headers() -> str:
-    return device_header("functions.cuh")
+    return device_header("functors.cuh")
 
 
 def _reduction_stage(node: Node, name: str) -> ReductionStage:
@@ -80,7 +80,10 @@ def _reduction_stage(node: Node, name: str) -> ReductionStage:
     if not any(_is_array(leaf) for leaf in body.leaves):
         raise CannotFuse(f"fuse(): {node.operation}() of scalars alone cannot be fused. Compute it outside")
     joined, identity, post_map = _JOINS[node.operation]
-    reduce_type = C_TYPES["float32" if node.dtype in ("float16", "bfloat16") else node.dtype]
+    accumulated = "float32" if node.dtype in ("float16", "bfloat16") else node.dtype
+    reduce_type = C_TYPES[accumulated]
+    if identity is None:
+        joined = call(joined, accumulated, accumulated, "a", "b")
     symbol = f"{sanitize(name)}_map"
     parameters = ", ".join(f"{C_TYPES[leaf.dtype]} x{k}_" for k, leaf in enumerate(body.leaves))
     value = f"dlb::cast<{reduce_type}>({body.names[0]})"

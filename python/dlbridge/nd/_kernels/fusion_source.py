@@ -78,13 +78,19 @@ def _expression(node: Node, text: dict[int, str]) -> str:
         if node.operation in COMPARISONS:
             return str(bool(node.witness.any())).lower()  # the same for every element
         text = text | {n.number: "true" for n in node.inputs if n.operation == "constant"}  # of a logical operation
-    operands = []
-    for position, source in enumerate(node.inputs):
-        wanted = "bool" if node.operation == "where" and position == 0 else compute
-        name = text[source.number]
-        same = source.dtype == wanted
-        operands.append(name if same and source.operation != "constant" else f"dlb::cast<{C_TYPES[wanted]}>({name})")
-    return f"dlb::{node.operation}({', '.join(operands)})"
+    return call(node.operation, compute, node.dtype, *(text[source.number] for source in node.inputs))
+
+
+def call(name: str, compute: str, result: str, *operands: str) -> str:
+    """An operation on values of any dtypes in C++: by the functor that the compiled kernels of nd have for it."""
+    functor, compute, swapped = getattr(_native, name)._functor(compute)
+    if functor in ("false", "true"):
+        return str(functor)
+    types = f"{C_TYPES[compute]}, {C_TYPES[result]}"
+    values = ", ".join(reversed(operands) if swapped else operands)
+    if functor == "kWhere":
+        return f"dlb::where<{types}>({values})"
+    return f"dlb::call<dlb::Op::{functor}, {types}>({values})"
 
 
 def scalar_limits(nodes: Iterable[Node]) -> list[tuple[int, str]]:

@@ -23,6 +23,11 @@ DLBRIDGE_FN unsigned short float_to_half(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(value));
   return out;
 }
+DLBRIDGE_FN unsigned short double_to_half(double value) {
+  unsigned short out;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out) : "d"(value));
+  return out;
+}
 DLBRIDGE_FN float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
 DLBRIDGE_FN unsigned float_to_bits(float value) { return __float_as_uint(value); }
 #else
@@ -32,6 +37,12 @@ DLBRIDGE_FN float half_to_float(unsigned short bits) {
   return static_cast<float>(h);
 }
 DLBRIDGE_FN unsigned short float_to_half(float value) {
+  const _Float16 h = static_cast<_Float16>(value);
+  unsigned short bits;
+  __builtin_memcpy(&bits, &h, 2);
+  return bits;
+}
+DLBRIDGE_FN unsigned short double_to_half(double value) {
   const _Float16 h = static_cast<_Float16>(value);
   unsigned short bits;
   __builtin_memcpy(&bits, &h, 2);
