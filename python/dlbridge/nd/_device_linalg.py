@@ -248,8 +248,8 @@ def qr(x: ndarray, mode: str) -> Any:
             q = new(x, (batch, wide, m))
             q.fill(0)
             q[:, : min(wide, n)] = columns[:, : min(wide, n)]
-            calls = [(m, wide, k, a, m, t) for a, t in zip(parts(q), parts(tau), strict=True)]
-            solver.run_of_dtype(MAKE_Q, x.dtype.name, calls, info)
+            of_q = [(m, wide, k, a, m, t) for a, t in zip(parts(q), parts(tau), strict=True)]
+            solver.run_of_dtype(MAKE_Q, x.dtype.name, of_q, info)
     return rows_of(q, kept), r
 
 
