@@ -69,7 +69,7 @@ def rebuild(payload: Any, dtype: str, shape: tuple[int, ...], readonly: bool, pa
 
     DataError where the buffer's size is not that of the shape and dtype, ValueError for an unknown dtype.
     """
-    return rebuild_over(_core.asdlpack(memoryview(payload).cast("B")), dtype, shape, readonly, padded)
+    return aligned(rebuild_over(_core.asdlpack(memoryview(payload).cast("B")), dtype, shape, readonly, padded))
 
 
 def rebuild_on(
@@ -83,9 +83,9 @@ def rebuild_on(
 def rebuild_over(
     octets: _core.Tensor, dtype: str, shape: tuple[int, ...], readonly: bool, padded: bool
 ) -> _core.Tensor:
-    """`rebuild()` over a tensor of bytes."""
+    """`rebuild()` over a tensor of bytes, wherever they lie: no copy."""
     try:
-        tensor = _core.reinterpret(
+        return _core.reinterpret(
             octets, dtype=dtype, shape=tuple(shape), readonly=readonly or octets.readonly, padded=padded
         )
     except _core.DataError as error:
@@ -93,7 +93,6 @@ def rebuild_over(
             f"pickle: {octets.nbytes} bytes were stored for a {dtype} tensor of shape {shape}: {error}. The pickle is "
             "damaged, or its out-of-band buffers are in another order"
         ) from error
-    return aligned(tensor)
 
 
 def aligned(tensor: _core.Tensor) -> _core.Tensor:
