@@ -127,18 +127,18 @@ class Conformance {
   static bool is_free(std::size_t axis) {
     return !kNeeds.extents || kNeeds.extents[static_cast<std::int32_t>(axis)] == dyn;
   }
-  static Given dense(Extents shape) {
-    Given out;
+  static LentArray dense(Extents shape) {
+    LentArray out;
     out.strides = kNeeds.strides == stride_rule::f_contig ? f_strides(shape) : c_strides(shape);
     out.shape = std::move(shape);
     out.dtype = typical_dtype();
     if (!kHost) out.device.device_type = static_cast<DLDeviceType>(std::countr_zero(kNeeds.devices));
     return out;
   }
-  static Given typical() { return dense(typical_shape(kTypicalRank)); }
+  static LentArray typical() { return dense(typical_shape(kTypicalRank)); }
 
   void dtypes() {
-    Given given = typical();
+    LentArray given = typical();
     for (const DTypeInfo& d : kDTypes) {
       given.dtype = d.id;
       if (!is_subbyte(to_dl(d.id))) ask(given);
@@ -156,12 +156,12 @@ class Conformance {
         shape[axis] = extent;
         ask(dense(std::move(shape)));
       }
-    Given single = dense(Extents(usual.size(), 1));  // strides that are never used
+    LentArray single = dense(Extents(usual.size(), 1));  // strides that are never used
     for (std::int64_t& stride : single.strides) stride = 7;
     ask(std::move(single));
   }
   void strides() {
-    Given given = typical();
+    LentArray given = typical();
     const Extents c = c_strides(given.shape), f = f_strides(given.shape), zero(c.size());
     std::vector<Extents> all{c, f, zero};
     for (const Extents& usual : {c, f}) {
@@ -195,13 +195,13 @@ class Conformance {
   void addresses() {
     for (const std::uint64_t offset :
          {std::uint64_t{1}, std::uint64_t{info(typical_dtype()).itemsize}, std::uint64_t{512}}) {
-      Given given = typical();
+      LentArray given = typical();
       given.byte_offset = offset;
       ask(std::move(given));
     }
   }
   void devices() {
-    Given given = typical();
+    LentArray given = typical();
     for (const DeviceTypeInfo& d : kDeviceTypes) {
       given.device.device_type = static_cast<DLDeviceType>(d.type);
       const bool taken = (kNeeds.devices >> static_cast<unsigned>(d.type) & 1) != 0;
@@ -211,7 +211,7 @@ class Conformance {
 
   // --- what is asked ------------------------------------------------------------------------------------------------
 
-  void ask(Given given) {
+  void ask(LentArray given) {
     Lent lent(given);
     Tensor t = lent.take();
     const std::string text = describe(t);
@@ -282,7 +282,7 @@ class Conformance {
   }
 
   void expect_same(const Lent& lent, const Tensor& back, const std::string& text, bool copied) {
-    const Given& given = lent.given();
+    const LentArray& given = lent.given();
     const std::string became = "it became " + describe(back);
     if (back.dtype() != given.dtype) return broke("the dtype stays what it is", text, became);
     const auto [shape, strides] =

@@ -16,7 +16,7 @@ namespace dlbridge::detail {
 using Extents = std::vector<std::int64_t>;
 
 // What is given to a converter.
-struct Given {
+struct LentArray {
   Extents shape;
   Extents strides;  // in elements
   DType dtype = DType::kUInt8;
@@ -48,7 +48,7 @@ inline Extents f_strides(const Extents& shape) {
 // as a crash. Stays where it is.
 class Lent {
  public:
-  explicit Lent(Given given) : given_(std::move(given)) {
+  explicit Lent(LentArray given) : given_(std::move(given)) {
     const std::size_t itemsize = info(given_.dtype).itemsize;
     std::size_t below = 0, above = itemsize;  // bytes of the elements before and from the first one on
     for (std::size_t i = 0; i < given_.shape.size(); ++i) {
@@ -81,7 +81,7 @@ class Lent {
 
   Tensor take() { return Tensor::take(&managed_); }
   int released() const noexcept { return released_; }
-  const Given& given() const noexcept { return given_; }
+  const LentArray& given() const noexcept { return given_; }
   const unsigned char* data() const noexcept {
     const DLTensor& t = managed_.dl_tensor;
     return t.data == nullptr ? nullptr : static_cast<const unsigned char*>(t.data) + t.byte_offset;
@@ -90,7 +90,7 @@ class Lent {
  private:
   static constexpr std::size_t kAlignment = 256;
 
-  Given given_;
+  LentArray given_;
   std::vector<unsigned char> bytes_;
   DLManagedTensorVersioned managed_{};
   int released_ = 0;
