@@ -2,14 +2,14 @@
 """Runs the self-test with frameworks of the last three years, and writes docs/versions.md.
 
 python tools/write_selftest.py dist/dlbridge-*.whl              # the self-test in one file, made first
-python tools/old_versions.py dlbridge-selftest.pyz --torch-index URL   # every row: half an hour, 2 GB to download
+python tools/old_versions.py dlbridge-selftest.pyz --torch-pip "OPTION ..."  # every row: half an hour, 2 GB to download
 python tools/old_versions.py dlbridge-selftest.pyz --only jax --python python3.10
 python tools/old_versions.py dlbridge-selftest.pyz --write      # the page alone, from the reports that are there
 
 Each row has a virtual environment of its own, which is removed before the next. Reports stay in build/old-versions: a
 row whose report is there is not run again. pip says beforehand what it would fetch; a row that is larger than --limit
-is skipped, and the page says so. PyPI has PyTorch with CUDA only, some 3 GB with what it needs: its rows want the index
-of the builds for the CPU, which PyTorch's installation page names.
+is skipped, and the page says so. PyPI has PyTorch with CUDA only, some 3 GB with what it needs: its rows want the options
+of pip that find the builds for the CPU, as PyTorch's installation page has them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -147,7 +148,7 @@ def _fetched_mb(pip: list[str], packages: tuple[str, ...]) -> float:
     return sum(_bytes(item["download_info"]["url"]) for item in report["install"]) / 1e6
 
 
-def run(row: Row, pyz: Path, python: str, limit_mb: float, torch_index: str | None = None) -> dict:
+def run(row: Row, pyz: Path, python: str, limit_mb: float, torch_pip: tuple[str, ...] = ()) -> dict:
     """The report of the row, or {"skipped": why}."""
     venv = REPORTS / "venv"
     shutil.rmtree(venv, ignore_errors=True)
@@ -159,8 +160,7 @@ def run(row: Row, pyz: Path, python: str, limit_mb: float, torch_index: str | No
         # --dry-run and --report came with pip 23; only wheels, so that nothing is compiled here.
         subprocess.run([*pip, "install", "-q", "pip>=23.1"], check=True, capture_output=True)
         pip += ["--no-cache-dir"]
-        index = ("--extra-index-url", torch_index) if torch_index and row.framework == "torch" else ()
-        packages = ("--only-binary=:all:", *row.packages, *index)
+        packages = ("--only-binary=:all:", *row.packages, *(torch_pip if row.framework == "torch" else ()))
         size_mb = _fetched_mb(pip, packages)
         if size_mb > limit_mb:
             raise Skipped(f"pip would fetch {size_mb:,.0f} MB, above the limit of {limit_mb:,.0f}")
@@ -329,7 +329,9 @@ def main(arguments: list[str]) -> int:
         "--python", default=sys.executable, help="the interpreter; the old wheels are for 3.10 and 3.11"
     )
     parser.add_argument("--only", metavar="NAME,...", help="only the rows of these frameworks")
-    parser.add_argument("--torch-index", metavar="URL", help="where pip finds PyTorch's builds for the CPU")
+    parser.add_argument(
+        "--torch-pip", metavar="OPTIONS", default="", help="of pip, to find PyTorch's builds for the CPU"
+    )
     parser.add_argument("--limit", type=float, default=1000, metavar="MB", help="skip a row for which pip fetches more")
     parser.add_argument("--write", action="store_true", help="write the page of what is there; run nothing")
     options = parser.parse_args(arguments)
@@ -339,7 +341,7 @@ def main(arguments: list[str]) -> int:
         if options.write or out.exists() or (options.only and row.framework not in options.only.split(",")):
             continue
         print(f"{row.title}: ", end="", flush=True)
-        found = run(row, options.pyz.resolve(), options.python, options.limit, options.torch_index)
+        found = run(row, options.pyz.resolve(), options.python, options.limit, tuple(shlex.split(options.torch_pip)))
         if "skipped" in found:
             print(found["skipped"], flush=True)
         out.write_text(json.dumps(found), encoding="utf-8")
