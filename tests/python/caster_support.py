@@ -78,6 +78,52 @@ def load():
     return module
 
 
+class Broken:
+    """A producer whose own code raises."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __dlpack__(self, **_):
+        raise self.kind("my own words")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def check_named_by_the_reader(call, ext, names, row):
+    """What the readers refuse begins with the names of function and argument, and keeps its class."""
+    import numpy as np
+
+    masked = np.ma.masked_array(row, mask=[0, 1, 0])
+    for bad, kind, reason in (
+        ("abc", dlbridge.ProtocolError, "str "),
+        (masked, dlbridge.ExchangeError, "the array is "),
+    ):
+        with pytest.raises(kind) as error:
+            call(ext, bad)
+        assert str(error.value).startswith(names + reason), error.value
+
+
+def check_each_alternative(call, ext, names):
+    """A variant of float32 and float64 vectors and of a matrix: each says why; what is alike of all is said once."""
+    import numpy as np
+
+    for _ in range(2):
+        with pytest.raises(TypeError) as error:
+            call(ext, np.ones(2, "int32"))
+        lines = str(error.value).splitlines()
+        assert lines[0] == names + "none of the alternatives takes this:"
+        assert [line.strip().partition(", got (2,) [numpy.ndarray, int32")[0] for line in lines[1:]] == [
+            "expected dtype float32",
+            "expected dtype float64",
+            "expected rank 2",
+        ]
+    with pytest.raises(dlbridge.ProtocolError) as error:
+        call(ext, "text")
+    assert str(error.value).startswith(names + "str has none of")
+
+
 def matrix(dtype="float32"):
     """Twelve elements in three rows."""
     import numpy as np

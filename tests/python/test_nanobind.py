@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import caster_support
 import dlbridge
 import nanobind_support
 import pytest
@@ -155,28 +156,14 @@ def test_an_array_that_does_not_fit_is_named(ext, call, names):
 
 @pytest.mark.parametrize(("call", "names"), CALLS.values(), ids=list(CALLS))
 def test_what_the_reader_refuses_is_named_and_keeps_its_class(ext, call, names):
-    masked = np.ma.masked_array(ROW, mask=[0, 1, 0])
-    for bad, kind, reason in (
-        ("abc", dlbridge.ProtocolError, "str "),
-        (masked, dlbridge.ExchangeError, "the array is "),
-    ):
-        with pytest.raises(kind) as error:
-            call(ext, bad)
-        assert str(error.value).startswith(names + reason), error.value
+    caster_support.check_named_by_the_reader(call, ext, names, ROW)
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, MemoryError], ids=lambda kind: kind.__name__)
 def test_errors_of_the_producers_own_code_are_left_alone(ext, kind):
-    class Broken:
-        def __dlpack__(self, **_):
-            raise kind("my own words")
-
-        def __dlpack_device__(self):
-            return (1, 0)
-
     for call, _ in CALLS.values():
         with pytest.raises(kind, match="^my own words$"):
-            call(ext, Broken())
+            call(ext, caster_support.Broken(kind))
 
 
 SEVERAL = {
@@ -187,19 +174,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize(("call", "names"), SEVERAL.values(), ids=list(SEVERAL))
 def test_each_alternative_of_a_variant_says_why_it_does_not_take_an_array(ext, call, names):
-    for _ in range(2):
-        with pytest.raises(TypeError) as error:
-            call(ext, np.ones(2, "int32"))
-        lines = str(error.value).splitlines()
-        assert lines[0] == names + "none of the alternatives takes this:"
-        assert [line.strip().partition(", got (2,) [numpy.ndarray, int32")[0] for line in lines[1:]] == [
-            "expected dtype float32",
-            "expected dtype float64",
-            "expected rank 2",
-        ]
-    with pytest.raises(dlbridge.ProtocolError) as error:
-        call(ext, "text")
-    assert str(error.value).startswith(names + "str has none of")
+    caster_support.check_each_alternative(call, ext, names)
 
 
 def test_a_capsule_that_no_alternative_takes_is_not_consumed(ext):
