@@ -8,8 +8,8 @@ python tools/old_versions.py dlbridge-selftest.pyz --write      # the page alone
 
 Each row has a virtual environment of its own, which is removed before the next. Reports stay in build/old-versions: a
 row whose report is there is not run again. pip says beforehand what it would fetch; a row that is larger than --limit
-is skipped, and the page says so. PyPI has PyTorch with CUDA only, some 3 GB with what it needs: its rows want the options
-of pip that find the builds for the CPU, as PyTorch's installation page has them.
+is skipped, and the page says so. PyPI has PyTorch with CUDA only, some 3 GB with what it needs: its rows want what
+pip has to be told to find the builds for the CPU, as PyTorch's installation page has them.
 """
 
 from __future__ import annotations
