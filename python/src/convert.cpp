@@ -171,7 +171,7 @@ PyObject* convert_array(PyObject* object, const Conversion& wanted) {
     tensor = cast_tensor(std::move(tensor), *wanted.dtype, kOperation);
     options.must_copy = swapped = false;
   }
-  if (wanted.layout) tensor = with_axes(std::move(tensor), *wanted.layout, kOperation);
+  if (wanted.layout) tensor = with_axes(std::move(tensor), *wanted.layout, object, kOperation);
   return deliver(owned(apply_options(std::move(tensor), options, swapped)), object, wanted);
 }
 

@@ -61,17 +61,16 @@ PyObject* python_half();
 
 // --- recast.cpp: what happens to a tensor before it goes in ----------------------------------------------------------
 
-// The axes of layout="HWC->CHW": where each axis of the result lies in the source; -1: a new one of extent 1.
-struct AxisOrder {
-  std::string_view text;
-  int source_ndim = 0;
-  int ndim = 0;
-  std::int8_t axes[kMaxDims];
+// layout="HWC->CHW", a letter for each axis as it is and as it shall be; of "CHW" `from` is empty, and each array's own
+// framework is asked. Views into the string that the user gave.
+struct AxisLayout {
+  std::string_view text, from, to;
 };
 // Throws with a Python error set.
-AxisOrder parse_layout(PyObject* layout, const char* operation);
-// A view with the axes in that order. New references, never null; they throw with a Python error set.
-Ref with_axes(Ref tensor, const AxisOrder& order, const char* operation);
+AxisLayout parse_layout(PyObject* layout, const char* operation);
+// A view with the axes in that order. `array`: what the tensor was read from. New references, never null; they throw
+// with a Python error set.
+Ref with_axes(Ref tensor, const AxisLayout& layout, PyObject* array, const char* operation);
 DLDataType parse_cast(PyObject* dtype, const char* operation);
 // A copy in another dtype, by the ndarray's kernels, on the device where the data is.
 Ref cast_tensor(Ref tensor, DLDataType dtype, const char* operation);
@@ -95,7 +94,7 @@ inline constexpr char kConvertDoc[] =
     "copy: None copies only what must be (a cast, a move, read-only data into PyTorch, negative strides, …); False\n"
     "raises CopyError instead; True always copies.\n"
     "layout: 'HWC->CHW' permutes the axes, as a view where the framework takes its strides; 'HWC->NCHW' adds one of\n"
-    "extent 1.\n\n"
+    "extent 1; 'CHW' does where the array says what its axes are (Pillow, DALI, xarray, OpenCV's GpuMat).\n\n"
     "Raises what asdlpack() raises, with the path of the array in the message (tree[\"x\"][2]); ImportError where the\n"
     "framework is missing; ValueError for a container that holds itself, RecursionError for one that is 256 deep.";
 
@@ -104,7 +103,7 @@ struct Conversion {
   Target target;  // none: each array's own framework
   ReadOptions read;
   std::optional<DLDataType> dtype;
-  std::optional<AxisOrder> layout;
+  std::optional<AxisLayout> layout;
   bool is_plain = false;  // asks for the target only
 };
 

@@ -22,22 +22,51 @@ constexpr char kLayoutForm[] =
   throw_issue(operation, ErrorCode::kMalformed, "layout is '" + std::string(text) + "': " + why + ". " + kLayoutForm);
 }
 
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
 void check_letters(std::string_view side, std::string_view text, const char* operation) {
   if (side.empty() || side.size() > kMaxDims) refuse_layout(operation, text, "one side of '->' names no axes");
   for (std::size_t i = 0; i < side.size(); ++i) {
     const bool is_letter = (side[i] >= 'A' && side[i] <= 'Z') || (side[i] >= 'a' && side[i] <= 'z');
-    if (!is_letter) refuse_layout(operation, text, "'" + std::string(1, side[i]) + "' is no letter");
+    if (!is_letter) refuse_layout(operation, text, quoted(side.substr(i, 1)) + " is no letter");
     if (side.find(side[i], i + 1) != std::string_view::npos)
-      refuse_layout(operation, text, "'" + std::string(1, side[i]) + "' stands twice on one side");
+      refuse_layout(operation, text, quoted(side.substr(i, 1)) + " stands twice on one side");
   }
 }
 
-Status permute(const Tensor& source, const AxisOrder& order, Tensor& out) {
+void check_none_lost(std::string_view from, const AxisLayout& layout, const char* operation) {
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (layout.to.find(from[i]) == std::string_view::npos)
+      refuse_layout(operation, layout.text, "axis " + quoted(from.substr(i, 1)) + " of " + quoted(from) + " is lost");
+}
+
+std::string_view text_of(PyObject* string) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(string, &size);
+  checked(utf8 != nullptr);
+  return {utf8, static_cast<std::size_t>(size)};
+}
+
+// What the array's own framework says of its axes; it lives as long as `kept`.
+std::string_view own_axes(PyObject* array, const AxisLayout& layout, Ref& kept, const char* operation) {
+  static PythonFunction axes_of("dlbridge._axes", "axes_of");
+  kept = axes_of(array);
+  const std::string_view said = text_of(kept.get());
+  if (said.empty())
+    refuse_layout(operation, layout.text,
+                  "it does not say what the axes are now, and neither does an array of type " + type_name(array));
+  check_letters(said, layout.text, operation);
+  check_none_lost(said, layout, operation);
+  return said;
+}
+
+// An axis that is new lies nowhere in the source: extent 1.
+Status permute(const Tensor& source, std::string_view from, std::string_view to, Tensor& out) {
   std::int64_t shape[kMaxDims], strides[kMaxDims];
-  for (int k = 0; k < order.ndim; ++k) {
-    const int axis = order.axes[k];
-    shape[k] = axis < 0 ? 1 : source.dl.shape[axis];
-    strides[k] = axis < 0 ? 1 : source.dl.strides[axis];
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    const std::size_t axis = from.find(to[k]);
+    shape[k] = axis == std::string_view::npos ? 1 : source.dl.shape[axis];
+    strides[k] = axis == std::string_view::npos ? 1 : source.dl.strides[axis];
   }
   out.dl.data = source.dl.data;
   out.dl.device = source.dl.device;
@@ -45,45 +74,37 @@ Status permute(const Tensor& source, const AxisOrder& order, Tensor& out) {
   out.set_dtype(source.dtype());
   out.flags = source.flags;
   out.ready = source.ready;
-  return build_layout<StrideUnit::kElements>(out, order.ndim, shape, strides);
+  return build_layout<StrideUnit::kElements>(out, static_cast<int>(to.size()), shape, strides);
 }
 
 }  // namespace
 
-AxisOrder parse_layout(PyObject* layout, const char* operation) {
-  Py_ssize_t size = 0;
+AxisLayout parse_layout(PyObject* layout, const char* operation) {
   if (!PyUnicode_Check(layout))
     throw_issue(operation, ErrorCode::kWrongType, "layout is of type " + type_name(layout) + ". " + kLayoutForm);
-  const char* utf8 = PyUnicode_AsUTF8AndSize(layout, &size);
-  checked(utf8 != nullptr);
-  AxisOrder out;
-  out.text = {utf8, static_cast<std::size_t>(size)};
-  const std::size_t arrow = out.text.find("->");
-  if (arrow == std::string_view::npos) refuse_layout(operation, out.text, "it does not say what the axes are now");
-  const std::string_view from = out.text.substr(0, arrow), to = out.text.substr(arrow + 2);
-  check_letters(from, out.text, operation);
-  check_letters(to, out.text, operation);
-  for (const char letter : from)
-    if (to.find(letter) == std::string_view::npos)
-      refuse_layout(operation, out.text, "axis '" + std::string(1, letter) + "' is lost");
-  out.source_ndim = static_cast<int>(from.size());
-  out.ndim = static_cast<int>(to.size());
-  for (int k = 0; k < out.ndim; ++k) {
-    const std::size_t axis = from.find(to[static_cast<std::size_t>(k)]);
-    out.axes[k] = static_cast<std::int8_t>(axis == std::string_view::npos ? -1 : static_cast<int>(axis));
+  AxisLayout out;
+  out.text = out.to = text_of(layout);
+  if (const std::size_t arrow = out.text.find("->"); arrow != std::string_view::npos) {
+    out.from = out.text.substr(0, arrow);
+    out.to = out.text.substr(arrow + 2);
+    check_letters(out.from, out.text, operation);
   }
+  check_letters(out.to, out.text, operation);
+  check_none_lost(out.from, out, operation);
   return out;
 }
 
-Ref with_axes(Ref tensor, const AxisOrder& order, const char* operation) {
+Ref with_axes(Ref tensor, const AxisLayout& layout, PyObject* array, const char* operation) {
   const TensorObject* source = as_tensor(tensor.get());
-  if (source->tensor.dl.ndim != order.source_ndim)
+  Ref kept;
+  const std::string_view from = layout.from.empty() ? own_axes(array, layout, kept, operation) : layout.from;
+  if (source->tensor.dl.ndim != static_cast<int>(from.size()))
     throw_issue(operation, ErrorCode::kMalformed,
-                "layout='" + std::string(order.text) + "' is of " + std::to_string(order.source_ndim) +
+                "layout='" + std::string(layout.text) + "' is of " + std::to_string(from.size()) +
                     " axes, and the array has " + std::to_string(source->tensor.dl.ndim) +
                     ". Name the axes that the array has");
   Tensor view;
-  throw_if_bad(permute(source->tensor, order, view), operation);
+  throw_if_bad(permute(source->tensor, from, layout.to, view), operation);
   return owned(as_object(wrap_tensor(std::move(view), source->protocol, tensor.get())));
 }
 

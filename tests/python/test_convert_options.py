@@ -1,6 +1,8 @@
 """convert(): like=, dtype=, layout=, device= and copy= together, of one array and of containers."""
 
 import array
+import sys
+import types
 
 import dlbridge
 import pytest
@@ -213,12 +215,83 @@ def test_layout_dtype_and_copy_together():
 
 
 @pytest.mark.parametrize(
+    ("mode", "layout", "axes"),
+    [
+        ("RGB", "CHW", (2, 0, 1)),
+        ("RGB", "HWC", (0, 1, 2)),
+        ("LA", "NCHW", (None, 2, 0, 1)),
+        ("L", "WH", (1, 0)),
+        ("L", "CHW", (None, 0, 1)),
+    ],
+)
+def test_an_image_whose_axes_are_known_needs_no_left_side(mode, layout, axes):
+    image = pytest.importorskip("PIL.Image").new(mode, (4, 3), "red" if mode == "RGB" else 7)
+    image.putpixel((1, 2), 255)
+    expected = np.asarray(image).transpose([axis for axis in axes if axis is not None])
+    result = convert({"x": image}, "numpy", layout=layout)["x"]
+    assert result.shape == tuple(1 if axis is None else np.asarray(image).shape[axis] for axis in axes)
+    np.testing.assert_array_equal(result, expected.reshape(result.shape))
+
+
+class Named:
+    """As an array of a framework that says what its axes are: by `dims`, by `layout()` or by `channels()`."""
+
+    def __init__(self, array, dims):
+        self.array, self.dims = array, dims
+
+    def layout(self):
+        return "".join(self.dims)
+
+    def channels(self):
+        return self.array.shape[2]
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def stand_in(monkeypatch, module, name):
+    made = types.ModuleType(module)
+    setattr(made, name, Named)
+    monkeypatch.setitem(sys.modules, module, made)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("nvidia.dali.tensors", "TensorCPU"), ("cv2", "cuda_GpuMat"), ("xarray", "DataArray")]
+)
+def test_each_framework_that_names_its_axes_is_asked(monkeypatch, module, name):
+    stand_in(monkeypatch, module, name)
+    result = convert(Named(IMAGE, ("H", "W", "C")), "numpy", layout="CHW")
+    assert np.shares_memory(result, IMAGE)
+    np.testing.assert_array_equal(result, IMAGE.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("dims", "why"),
+    [
+        (("y", "x", "c"), "axis 'y' of 'yxc' is lost"),
+        (("row", "column", "c"), "neither does an array of type .*Named"),
+        (("H", "W", "W"), "'W' stands twice"),
+        (("H", "W", "1"), "'1' is no letter"),
+        (("H", "W"), "is of 2 axes, and the array has 3"),
+    ],
+)
+def test_axes_that_the_array_names_and_that_do_not_fit_are_a_value_error(monkeypatch, dims, why):
+    stand_in(monkeypatch, "xarray", "DataArray")
+    with pytest.raises(ValueError, match=why):
+        convert(Named(IMAGE, dims), "numpy", layout="CHW")
+
+
+@pytest.mark.parametrize(
     ("layout", "why"),
     [
-        ("CHW", "does not say what the axes are now"),
+        ("CHW", "does not say what the axes are now, and neither does an array of type numpy.ndarray"),
+        ("", "names no axes"),
         ("HWC->", "names no axes"),
         ("->", "names no axes"),
-        ("HWC->HW", "axis 'C' is lost"),
+        ("HWC->HW", "axis 'C' of 'HWC' is lost"),
         ("HHC->CHH", "'H' stands twice"),
         ("H C->CH ", "' ' is no letter"),
         ("HWC->CHW->HWC", "'C' stands twice"),
@@ -236,8 +309,6 @@ def test_a_layout_is_a_string():
 
 
 def test_nothing_of_views_and_casts_outlives_the_result():
-    import sys
-
     source = IMAGE.copy()
     before = sys.getrefcount(source)
     for _ in range(10):
