@@ -1,5 +1,7 @@
 """Dask: arrays on the wire, nd arrays as chunks of dask.array, and both on a cluster of two processes."""
 
+import asyncio
+import copy
 import re
 import subprocess
 import sys
@@ -16,7 +18,9 @@ da = pytest.importorskip("dask.array", reason="Dask carries the arrays")
 import dask_work  # noqa: E402
 import dlbridge.dask  # noqa: E402
 from dask.distributed import Client, LocalCluster, wait  # noqa: E402
-from distributed.protocol import deserialize, serialize  # noqa: E402
+from distributed.comm import connect, listen  # noqa: E402
+from distributed.protocol import deserialize, serialize, to_serialize  # noqa: E402
+from dlbridge.dask import _frames  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS = 60  # what a result may take on a busy machine
@@ -58,7 +62,7 @@ def test_arrays_arrive_as_they_were(kind, layout, dtype):
 def test_dense_memory_is_lent_and_not_copied(kind):
     x = HOST_ARRAYS[kind](np.arange(1000.0))
     header, frames = serialize(x)
-    assert np.frombuffer(frames[0], "u1").ctypes.data == x.data_ptr
+    assert len(frames) == 1 and np.frombuffer(frames[0], "u1").ctypes.data == x.data_ptr
     received = bytearray(frames[0])
     found = deserialize(header, [received])
     assert found.data_ptr == np.frombuffer(received, "u1").ctypes.data
@@ -129,6 +133,74 @@ def test_sizes_are_those_of_the_data():
     from dask.sizeof import sizeof
 
     assert sizeof(nd.zeros(1000, "float64", device="cpu")) == sizeof(asdlpack(bytearray(8000))) == 8000
+
+
+# ---- where large arrays lie when they arrive
+
+
+async def through_tcp(messages):
+    """What the other end of a connection of Dask's reads."""
+    found, done = [], asyncio.Event()
+
+    async def read(comm):
+        found.extend([await comm.read() for _ in messages])
+        done.set()
+
+    async with listen("tcp://127.0.0.1:0", read, deserialize=True) as listener:
+        comm = await connect(listener.contact_address)
+        for message in messages:
+            await comm.write(message)
+        await asyncio.wait_for(done.wait(), SECONDS)
+        await comm.close()
+    return found
+
+
+LARGE = 1 << 17  # bytes: beyond what is sent as one frame
+
+
+@pytest.mark.parametrize("shard", ["one", "pieces"])
+@pytest.mark.parametrize("kind", [*HOST_ARRAYS, "jax"])
+def test_a_large_array_lies_in_what_dask_received_whatever_headers_came_before_it(kind, shard, frameworks, monkeypatch):
+    if kind == "jax":
+        pytest.importorskip("jax", reason="JAX makes the array")
+        frameworks("jax")
+    if shard == "pieces":
+        monkeypatch.setattr("distributed.protocol.utils.BIG_BYTES_SHARD_SIZE", LARGE // 3)
+        monkeypatch.setattr("distributed.comm.tcp.TCP.max_shard_size", LARGE // 3)
+    received, frames = _frames.received, []
+    monkeypatch.setattr(_frames, "received", lambda *args: frames.append(received(*args)) or frames[-1])
+    source = np.arange(LARGE / 4, dtype="float32")
+    x = convert(source, "jax") if kind == "jax" else HOST_ARRAYS[kind](source)
+    messages = [{"x" * length: to_serialize(x)} for length in range(1, 6)]
+    for message in asyncio.run(through_tcp(messages)):
+        found = asdlpack(message.popitem()[1])
+        assert found.data_ptr == asdlpack(frames.pop(0)).data_ptr
+        np.testing.assert_array_equal(np.asarray(found), source)
+
+
+def in_one_piece(frames, headers):
+    """Frames as a connection receives the first ones of a message, behind so many bytes."""
+    memory, begin, found = memoryview(bytearray(headers + sum(map(len, frames)))), headers, []
+    for frame in frames:
+        found.append(memory[begin : begin + len(frame)])
+        found[-1][:] = frame
+        begin += len(frame)
+    return found
+
+
+def test_an_array_that_is_moved_in_place_can_be_read_again_and_sent_on(frameworks):
+    jax = pytest.importorskip("jax", reason="JAX makes the array")
+    frameworks("jax")
+    x = jax.numpy.arange(LARGE / 4, dtype="float32")
+    header, frames = serialize(x)
+    first = in_one_piece(frames, 3)
+    one, again = deserialize(header, first), deserialize(header, first)
+    assert one.unsafe_buffer_pointer() == again.unsafe_buffer_pointer()
+    for receive in (lambda frame: in_one_piece([frame], 0)[0], bytes):
+        apart = deserialize(copy.deepcopy(header), [receive(frame) for frame in first])
+        onward = deserialize(copy.deepcopy(header), in_one_piece(first, 7))
+        for found in (one, again, apart, onward):
+            assert (found == x).all()
 
 
 @pytest.mark.gpu

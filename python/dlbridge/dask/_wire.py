@@ -1,7 +1,7 @@
-"""Arrays between Dask's processes: a header, and the memory itself as the one frame.
+"""Arrays between Dask's processes: a header, and the memory itself as a frame.
 
-Host arrays are lent to the connection and lie in what it received; arrays of a GPU go by the host ("dask", for TCP), or
-as device memory where the connection takes that ("cuda", for UCX).
+Host arrays are lent to the connection and lie in what it received (_frames.py); arrays of a GPU go by the host ("dask",
+for TCP), or as device memory where the connection takes that ("cuda", for UCX).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dlbridge import _array_types, _core, _pickle
+from dlbridge.dask import _frames
 
-_Frames = Sequence[Any]
-_Message = tuple[dict[str, Any], _Frames]
+_Message = tuple[dict[str, Any], Sequence[Any]]
 _Reduce = Callable[[Any, int], tuple[Callable[..., Any], tuple[Any, ...]]]
+_ALIGNMENTS = {"jax": 64}  # bytes, that a framework wants of memory that it does not copy
 _registered: set[str] = set()
 
 
@@ -24,14 +25,15 @@ def _reduce_tensor(tensor: _core.Tensor, protocol: int) -> tuple[Callable[..., A
     return _pickle.reduce_ex(tensor, protocol)
 
 
-def _by_host(reduce: _Reduce, x: _core.Tensor) -> _Message:
-    """What a pickle holds of the array, its bytes as the frame."""
+def _by_host(reduce: _Reduce, x: _core.Tensor, alignment: int = 1) -> _Message:
+    """What a pickle holds of the array, its bytes as a frame; alignment: what the array wants where it arrives."""
     _, (payload, *state) = reduce(x, 5)
-    return {"state": state, "writeable": not x.readonly}, [memoryview(payload).cast("B")]
+    header = {"state": state, "writeable": not x.readonly}
+    return header, _frames.sent(memoryview(payload).cast("B"), alignment, header)
 
 
-def _from_host(rebuild: Callable[..., Any], header: dict[str, Any], frames: _Frames) -> Any:
-    frame = memoryview(frames[0]) if frames else memoryview(b"")
+def _from_host(rebuild: Callable[..., Any], header: dict[str, Any], frames: Sequence[Any]) -> Any:
+    frame = _frames.received(frames, header)
     if header["writeable"] and frame.readonly:  # a message that was compressed, or that was short
         frame = memoryview(bytearray(frame))
     elif not header["writeable"]:
@@ -40,7 +42,7 @@ def _from_host(rebuild: Callable[..., Any], header: dict[str, Any], frames: _Fra
     return rebuild(frame, dtype, tuple(shape), *rest)
 
 
-def _load_tensor(header: dict[str, Any], frames: _Frames) -> _core.Tensor:
+def _load_tensor(header: dict[str, Any], frames: Sequence[Any]) -> _core.Tensor:
     rebuild = _pickle.rebuild if len(header["state"]) == 4 else _pickle.rebuild_on  # which has the device, too
     tensor: _core.Tensor = _from_host(rebuild, header, frames)
     return tensor
@@ -57,7 +59,7 @@ def _by_device(x: _core.Tensor) -> _Message:
     return {"state": (str(x.dtype), x.shape, x.readonly, x.padded)}, [_core.asdlpack(octets, stream=1)]
 
 
-def _from_device(finish: Callable[[_core.Tensor], Any], header: dict[str, Any], frames: _Frames) -> Any:
+def _from_device(finish: Callable[[_core.Tensor], Any], header: dict[str, Any], frames: Sequence[Any]) -> Any:
     dtype, shape, readonly, padded = header["state"]
     return finish(_pickle.rebuild_over(_core.asdlpack(frames[0]), dtype, tuple(shape), readonly, padded))
 
@@ -94,7 +96,7 @@ def register() -> None:
 # ---- arrays of other frameworks
 
 
-def _dump_foreign(before: Callable[[Any], _Message] | None, x: Any) -> _Message:
+def _dump_foreign(framework: str, before: Callable[[Any], _Message] | None, x: Any) -> _Message:
     try:
         tensor = _core.asdlpack(x)
     except (TypeError, ValueError, BufferError):  # a gradient, a sparse tensor, an array on several devices
@@ -102,11 +104,11 @@ def _dump_foreign(before: Callable[[Any], _Message] | None, x: Any) -> _Message:
             raise NotImplementedError(type(x).__qualname__) from None  # Dask goes on to pickle
         header, frames = before(x)
         return {"own": header}, frames
-    return _by_host(_reduce_tensor, tensor)
+    return _by_host(_reduce_tensor, tensor, _ALIGNMENTS.get(framework, 1))
 
 
 def _load_foreign(
-    framework: str, before: Callable[[Any, _Frames], Any] | None, header: dict[str, Any], frames: _Frames
+    framework: str, before: Callable[[Any, Sequence[Any]], Any] | None, header: dict[str, Any], frames: Sequence[Any]
 ) -> Any:
     if "own" in header and before is not None:
         return before(header["own"], frames)
@@ -130,7 +132,7 @@ def register_frameworks(names: Iterable[str]) -> None:
         from distributed.protocol import dask_deserialize, dask_serialize
 
         dump, load = _found(dask_serialize, kind), _found(dask_deserialize, kind)
-        dask_serialize.register(kind, functools.partial(_dump_foreign, dump))
+        dask_serialize.register(kind, functools.partial(_dump_foreign, name, dump))
         dask_deserialize.register(kind, functools.partial(_load_foreign, name, load))
         _registered.add(name)
 
