@@ -110,3 +110,11 @@ dlbridge_framework(rmm
   LIBRARIES ${librmm_folder}/lib64/librmm.so ${rapids_logger_folder}/lib64/librapids_logger.so ${DLBRIDGE_CUDART}
   DEFINITIONS THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP
   MISSING "needs RMM and CUDA's runtime: pip install librmm-cu13 nvidia-cuda-cccl nvidia-cuda-runtime")
+
+# NCCL's header asks for CUDA's runtime; nothing here links the library.
+find_path(DLBRIDGE_NCCL_INCLUDE nccl.h PATHS ${nvidia_folder}/nccl/include /usr/local/cuda/include)
+if(DLBRIDGE_NCCL_INCLUDE AND DLBRIDGE_CUDA_RUNTIME_INCLUDE)
+  dlbridge_framework(nccl INCLUDES ${DLBRIDGE_NCCL_INCLUDE} ${DLBRIDGE_CUDA_RUNTIME_INCLUDE})
+else()
+  dlbridge_framework(nccl INCLUDES ${PROJECT_SOURCE_DIR}/tests/cpp/fakes/nccl)
+endif()

@@ -26,6 +26,7 @@ ORDER = [
     "kokkos",
     "thrust",
     "rmm",
+    "nccl",
     "arrayfire",
     "tensorrt",
 ]
