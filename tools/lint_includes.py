@@ -53,6 +53,7 @@ KNOWS_PYTHON = {
     Path("bridge/include/dlbridge/pybind11.h"),
     Path("bridge/include/dlbridge/pybind11/connect.h"),
     Path("bridge/include/dlbridge/pybind11/place.h"),
+    Path("bridge/include/dlbridge/pybind11/variant.h"),
     Path("bridge/include/dlbridge/nanobind.h"),
     Path("bridge/include/dlbridge/nanobind/place.h"),
     Path("bridge/include/dlbridge/python/api.h"),

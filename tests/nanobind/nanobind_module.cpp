@@ -103,6 +103,13 @@ void define_places(nb::module_& m) {
   def(m, "either", [](const Either& a) { return a.index(); }, "a"_a.none());
   using Several = std::variant<std::int64_t, Row, Arg<const double, rank<1>>, Arg<const double, rank<2>, may_convert>>;
   def(m, "several", [](const Several& a) { return a.index(); }, "a"_a);
+  using Arrays = std::variant<Row, Arg<const double, rank<1>>, Arg<const double, rank<2>, may_convert>>;
+  def(m, "arrays", [](Arrays a) { return a.index(); }, "a"_a);
+  def(m, "same_arrays", [](Arrays a) { return a; }, "a"_a);
+  def(m, "optional_arrays", [](const std::optional<Arrays>& a) { return a ? int(a->index()) : -1; }, "a"_a.none());
+  def(
+      m, "list_of_arrays", [](const std::vector<Arrays>& all) { return all.back().index() + 10 * all.size(); },
+      "all"_a);
   def(
       m, "list_of_several",
       [](const std::vector<Several>& all) {

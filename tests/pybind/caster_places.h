@@ -69,7 +69,6 @@ void define_places(py::module_& m) {
         return n + static_cast<double>(s.size()) + (a ? sum(a->view()) : 0);
       },
       py::arg("n"), py::arg("a") = std::nullopt, py::arg("s") = "four");
-  // std::variant needs a default to begin with, and an Arg has none.
   using Either = std::variant<std::monostate, Matrix, std::int64_t>;
   def(m, "either", [](const Either& a) { return a.index(); }, py::arg("a"));
   m.def("plain_either", [](const Either& a) { return a.index(); }, py::arg("a"));
@@ -85,6 +84,14 @@ void define_places(py::module_& m) {
         for (const Several& one : all) out.push_back(one.index());
         return out;
       },
+      py::arg("all"));
+  using Arrays = std::variant<Row, Arg<const double, rank<1>>, Arg<const double, rank<2>, may_convert>>;
+  def(m, "arrays", [](Arrays a) { return a.index(); }, py::arg("a"));
+  m.def("plain_arrays", [](const Arrays& a) { return a.index(); }, py::arg("a"));
+  def(m, "same_arrays", [](Arrays a) { return a; }, py::arg("a"));
+  def(m, "optional_arrays", [](const std::optional<Arrays>& a) { return a ? int(a->index()) : -1; }, py::arg("a"));
+  def(
+      m, "list_of_arrays", [](const std::vector<Arrays>& all) { return all.back().index() + 10 * all.size(); },
       py::arg("all"));
   int bias = 1;
   def(m, "capturing_several", [bias](const Several& a) { return a.index() + std::size_t(bias); }, py::arg("a"));

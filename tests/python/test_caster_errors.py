@@ -78,6 +78,14 @@ TAKEN = {
         lambda m, a: [f(x) for f in (m.several, m.plain_several) for x in (7, a[0], a[0].astype("float64"), a)],
         [0, 1, 2, 3] * 2,
     ),
+    "std::variant of arrays only": (
+        lambda m, a: [
+            [f(x) for f in (m.arrays, m.plain_arrays) for x in (a[0], a[0].astype("float64"), a, a[0].__dlpack__())],
+            [m.optional_arrays(a), m.optional_arrays(None), m.list_of_arrays([a[0], a[0].astype("float64")])],
+            m.same_arrays(a[0:1]).tolist() == a[0:1].tolist() and m.same_arrays(r := a[0]) is r,
+        ],
+        [[0, 1, 2, 0] * 2, [2, -1, 21], True],
+    ),
     "std::variant, lambda with captures": (lambda m, a: m.capturing_several(a[0]), 2),
     "std::vector of std::variant": (lambda m, a: m.list_of_several([a[0], 1, a]), [1, 0, 3]),
     "overloads of std::variant": (lambda m, a: [m.several_or_text(x) for x in (a[0], "x")], [1, "text"]),
@@ -111,6 +119,9 @@ def test_errors_of_the_producers_own_code_are_left_alone(ext):
 SEVERAL = {
     "def": (lambda m, bad: m.several(bad), "several(): argument 'a': "),
     "module.def": (lambda m, bad: m.plain_several(bad), "plain_several(): argument 'a': "),
+    "arrays only": (lambda m, bad: m.arrays(bad), "arrays(): argument 'a': "),
+    "arrays only, module.def": (lambda m, bad: m.plain_arrays(bad), "plain_arrays(): argument 'a': "),
+    "arrays only, std::vector": (lambda m, bad: m.list_of_arrays([ROW, bad]), "list_of_arrays(): argument 'all': "),
     "lambda with captures": (lambda m, bad: m.capturing_several(bad), "capturing_several(): argument 'a': "),
     "std::vector": (lambda m, bad: m.list_of_several([ROW, bad]), "list_of_several(): argument 'all': "),
 }

@@ -84,6 +84,14 @@ TAKEN = {
         lambda m: [m.several(x) for x in (7, ROW, ROW.astype("float64"), MATRIX)],
         [0, 1, 2, 3],
     ),
+    "std::variant of arrays only": (
+        lambda m: [
+            *(m.arrays(x) for x in (ROW, ROW.astype("float64"), MATRIX, ROW.__dlpack__())),
+            *(m.optional_arrays(MATRIX), m.optional_arrays(None), m.list_of_arrays([ROW, ROW.astype("float64")])),
+            m.same_arrays(ROW) is ROW,
+        ],
+        [0, 1, 2, 0, 2, -1, 21, True],
+    ),
     "std::vector of std::variant": (lambda m: m.list_of_several([ROW, 1, MATRIX]), [1, 0, 3]),
     "overloads of std::variant": (lambda m: [m.several_or_text(x) for x in (ROW, "text")], [1, 4]),
 }
@@ -168,6 +176,8 @@ def test_errors_of_the_producers_own_code_are_left_alone(ext, kind):
 
 SEVERAL = {
     "alone": (lambda m, bad: m.several(bad), "several(): argument 'a': "),
+    "arrays only": (lambda m, bad: m.arrays(bad), "arrays(): argument 'a': "),
+    "arrays only, std::vector": (lambda m, bad: m.list_of_arrays([ROW, bad]), "list_of_arrays(): argument 'all': "),
     "std::vector": (lambda m, bad: m.list_of_several([ROW, bad]), "list_of_several(): argument 'all': "),
 }
 

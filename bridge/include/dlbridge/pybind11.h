@@ -15,6 +15,7 @@
 #include "dlbridge/arg.h"
 #include "dlbridge/pybind11/connect.h"
 #include "dlbridge/pybind11/function.h"
+#include "dlbridge/pybind11/variant.h"
 
 namespace dlbridge {
 

@@ -89,4 +89,11 @@ struct type_caster<dlbridge::detail::Within<X>> {
 template <class X>
 struct has_arg_defaults<dlbridge::detail::Within<X>> : has_arg_defaults<X> {};
 
+// A std::variant that begins with an Arg, of which none is empty, whatever the traits of the standard say.
+template <bool HasDefault, class... Ts>
+struct variant_caster_storage;  // nanobind/stl/variant.h
+template <class T, dlbridge::Constraint... Constraints, class... Rest>
+struct variant_caster_storage<true, dlbridge::Arg<T, Constraints...>, Rest...>
+    : variant_caster_storage<false, dlbridge::Arg<T, Constraints...>, Rest...> {};
+
 }  // namespace nanobind::detail

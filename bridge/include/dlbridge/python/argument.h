@@ -185,9 +185,8 @@ class Arg {
   // There is no Arg without an array.
   template <class Never = void>
   Arg() {
-    static_assert(!sizeof(Never*), "an Arg is made of an argument, and never empty. std::variant<Arg<...>, ...> has to "
-                                   "begin with std::monostate; better define an overload for each. An array or struct "
-                                   "of Args holds std::optional<Arg<...>>");
+    static_assert(!sizeof(Never*), "an Arg is made of an argument, and never empty. An array or struct of Args holds "
+                                   "std::optional<Arg<...>>");
   }
   Arg(Arg&& other) noexcept
       : holder_(std::move(other.holder_)),
