@@ -1,5 +1,4 @@
 // expect: the converter's capabilities and the TensorView that its to\(\) takes contradict each other
-// lines: 11
 #include "dlbridge/converter.h"
 
 using namespace dlbridge;

@@ -1,6 +1,7 @@
 """What the C++ headers cost a compiler, and what it says of a wrong use."""
 
 import os
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -13,10 +14,10 @@ pytestmark = pytest.mark.no_sanitizer  # nothing of it runs
 SOURCES = Path(__file__).parents[2] / "benchmarks" / "compile_sources"
 
 
-def compiled(*command):
+def compiled(*command, by=None):
     python = ("-isystem", sysconfig.get_paths()["include"])
     folders = (f"-I{folder}" for folder in caster_support.include_folders())
-    command = [caster_support.cxx_compiler(), "-std=c++20", *folders, *python, *command]
+    command = [by or caster_support.cxx_compiler(), "-std=c++20", *folders, *python, *command]
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
@@ -85,18 +86,21 @@ WRONG = {
     ),
     "no framework": ('auto f(const Arg<float>& a) { return as<"tourch">(a.tensor()); }', "knows no framework of this"),
     "empty argument": ("Arg<float> a;", "an Arg is made of an argument, and never empty"),
-    "two owners": ("Arg<float> f(const Arg<float>& a) { return a; }", "use of deleted function"),
+    "two owners": ("Arg<float> f(const Arg<float>& a) { return a; }", "deleted"),
 }
 
 
+@pytest.mark.parametrize("compiler", ["c++", "clang++-19"])
 @pytest.mark.parametrize("case", WRONG)
-def test_the_error_of_a_wrong_use_is_ten_lines_and_the_first_says_it(case, tmp_path):
+def test_the_error_of_a_wrong_use_is_ten_lines_and_the_first_says_it(case, compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on PATH")
     code, words = WRONG[case]
     source = tmp_path / "wrong.cpp"
     source.write_text(f"#include <dlbridge/arg.h>\nusing namespace dlbridge;\n{code}\n", "utf-8")
-    done = compiled("-fsyntax-only", source)
+    done = compiled("-fsyntax-only", source, by=compiler)
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if "error:" in line]
     assert words in errors[0], done.stderr
-    if " clang " not in f" {compiled('--version').stdout} ":  # which names every template on the way
+    if " clang " not in f" {compiled('--version', by=compiler).stdout} ":  # which names every template on the way
         assert len(done.stderr.splitlines()) <= 10, done.stderr

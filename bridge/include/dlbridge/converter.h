@@ -97,20 +97,16 @@ constexpr const Requirement& needs_of_parameter(Result (*)(First, Rest...)) {
   return kViewNeeds<std::remove_cvref_t<First>>;
 }
 template <class X>
-consteval Requirement needs_of() {
+consteval Intersection all_needs_of() {
   constexpr Requirement kStated = requirement_of(converter<X>::capabilities);
-  if constexpr (requires { needs_of_parameter(&converter<X>::to); }) {
-    constexpr Intersection kAll = intersect(kStated, needs_of_parameter(&converter<X>::to));
-    static_assert(kAll.conflict == Conflict::kNone,
-                  "the converter's capabilities and the TensorView that its to() takes contradict each other: no "
-                  "tensor meets both");
-    return kAll.both;
-  } else {
-    return kStated;
-  }
+  if constexpr (requires { needs_of_parameter(&converter<X>::to); })
+    return intersect(kStated, needs_of_parameter(&converter<X>::to));
+  else return {kStated};
 }
 template <class X>
-inline constexpr Requirement kNeeds = needs_of<X>();
+inline constexpr Intersection kAllNeeds = all_needs_of<X>();
+template <class X>
+inline constexpr const Requirement& kNeeds = kAllNeeds<X>.both;
 
 template <class X>
 concept HasDescribe = requires(X& x, Tensor& t) {
@@ -167,6 +163,9 @@ inline Tensor repaired(const Tensor& t, const Requirement& needs, const options&
 // Validates against the capabilities, copies where that is wanted, orders before the consumer's stream.
 template <class X>
 void prepare(Tensor& t, const options& o, bool may_own = true) {
+  static_assert(kAllNeeds<X>.conflict == Conflict::kNone,
+                "the converter's capabilities and the TensorView that its to() takes contradict each other: no tensor "
+                "meets both");
   constexpr bool kCopiesAnyway = converter<X>::capabilities.result == result_kind::copy;
   if ((!kCopiesAnyway && o.copy == copy::always) || find_violation(t, kNeeds<X>) != Violation::kNone) [[unlikely]]
     repair_or_throw(t, kCaps<X>, kNeeds<X>, o, may_own || kCopiesAnyway);

@@ -100,6 +100,7 @@ class TensorView {
  public:
   using element_type = T;
   using value_type = std::remove_cv_t<T>;
+  using reference = std::add_lvalue_reference_t<T>;
   static constexpr Requirement kRequirement = requirement_of<T, dlbridge::rank<Rank>, Layout, Device>();
 
   // Checks; throws Error. Implicit, so that a function may take a view and be called with a tensor.
@@ -147,7 +148,7 @@ class TensorView {
   template <class... I>
     requires(Rank == dyn || sizeof...(I) == static_cast<std::size_t>(Rank)) &&
             (std::is_convertible_v<I, std::int64_t> && ...)
-  DLBRIDGE_HOST_DEVICE T& operator()(I... index) const noexcept {
+  DLBRIDGE_HOST_DEVICE reference operator()(I... index) const noexcept {
 #if !defined(__CUDACC__)
     static_assert(Device::kHost,
                   "elements of device memory cannot be reached from host code: copy to the host, or pass "
@@ -160,13 +161,13 @@ class TensorView {
   }
   template <class... I>
     requires(Rank != dyn && sizeof...(I) != static_cast<std::size_t>(Rank))
-  T& operator()(I...) const noexcept {
+  reference operator()(I...) const noexcept {
     static_assert(sizeof...(I) == Rank, "v(i, j, ...) takes one index for each axis: as many as the view's rank");
     return *data_;
   }
   // The same, checked.
   template <class... I>
-  T& at(I... index) const {
+  reference at(I... index) const {
     const std::int64_t given[sizeof...(I) + 1] = {static_cast<std::int64_t>(index)..., 0};
     if (sizeof...(I) != static_cast<std::size_t>(rank())) throw_bad_index(given, sizeof...(I));
     for (std::int32_t i = 0; i < rank(); ++i)
