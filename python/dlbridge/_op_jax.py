@@ -1,11 +1,10 @@
-"""An operation of dlbridge.op() for JAX: called directly where there are arrays, by a callback where there are tracers.
-
-A callback works on the host, in whatever XLA compiles, for every device. What it is given are arrays of the host.
+"""An operation of dlbridge.op() for JAX: called directly where there are arrays, from compiled programs where there are
+tracers: on the host by XLA's foreign functions, over its own buffers, elsewhere by a callback with copies on the host.
 """
 
 from __future__ import annotations
 
-from dlbridge import _core
+from dlbridge import _core, _op_xla
 from dlbridge._op import ArraySpec, is_differentiable, spec_of
 
 TYPE_CHECKING = False
@@ -32,23 +31,44 @@ def _shapes(jax: Any, op: Op, specs: Sequence[ArraySpec]) -> list[Any]:
     return found
 
 
-def _call(jax: Any, function: Callable[..., Sequence[_core.Tensor]], shapes: list[Any], arrays: Sequence[Any]) -> Any:
-    """A list of results, of JAX's arrays, or of NumPy's where a compiled program calls."""
-    if not any(isinstance(array, jax.core.Tracer) for array in arrays):
-        return [_core.convert(result, "jax") for result in function(*arrays)]
+class _Function:
+    """What JAX's arrays are given to: `run` takes arrays and gives tensors. target: XLA's name of it."""
 
-    def callback(*inside: Any) -> list[Any]:
-        return [_core.convert(result, "numpy") for result in function(*inside)]
+    def __init__(self, jax: Any, op: Op, target: str, run: Callable[..., Sequence[_core.Tensor]]) -> None:
+        self.jax, self.run, self.target = jax, run, target
+        self.has_target = hasattr(jax, "ffi")  # from 0.5 on
+        if self.has_target:
+            _op_xla.register(jax, target, op.name, run)
 
-    return jax.pure_callback(callback, shapes, *arrays, vmap_method="sequential")
+    def __call__(self, shapes: list[Any], arrays: Sequence[Any]) -> Any:
+        """A list of results, of JAX's arrays."""
+        jax = self.jax
+        if not any(isinstance(array, jax.core.Tracer) for array in arrays):
+            return [_core.convert(result, "jax") for result in self.run(*arrays)]
+        if self.has_target and _op_xla.takes([_core.DType(array.dtype) for array in (*arrays, *shapes)]):
+            called = jax.ffi.ffi_call(self.target, shapes, vmap_method="sequential")
+            return jax.lax.platform_dependent(*arrays, cpu=called, default=self._by_callback(shapes))
+        return self._by_callback(shapes)(*arrays)
+
+    def _by_callback(self, shapes: list[Any]) -> Callable[..., Any]:
+        def callback(*inside: Any) -> list[Any]:
+            return [_core.convert(result, "numpy") for result in self.run(*inside)]
+
+        return lambda *arrays: self.jax.pure_callback(callback, shapes, *arrays, vmap_method="sequential")
 
 
 def register(jax: Any, op: Op) -> Any:
     """The operation, as a function with a gradient."""
+    inputs, outputs = op.inputs, len(op.outputs)
+
+    def run_backward(*arrays: Any) -> list[_core.Tensor]:
+        return op.run_backward(arrays[:inputs], arrays[inputs : inputs + outputs], arrays[inputs + outputs :])
+
+    run = _Function(jax, op, f"dlbridge::{op.name}", lambda *arrays: op.run(arrays))
+    back = _Function(jax, op, f"dlbridge::{op.name}::backward", run_backward)
 
     def forward(*arrays: Any) -> Any:
-        shapes = _shapes(jax, op, op.specs([spec_of(array) for array in arrays]))
-        found = _call(jax, lambda *inside: op.run(inside), shapes, arrays)
+        found = run(_shapes(jax, op, op.specs([spec_of(array) for array in arrays])), arrays)
         return found[0] if op.single else tuple(found)
 
     def save(*arrays: Any) -> tuple[Any, Any]:
@@ -58,20 +78,14 @@ def register(jax: Any, op: Op) -> Any:
     def gradient(saved: Any, grads: Any) -> Any:
         if op.backward is None:
             raise TypeError(f"{op.name} has no gradient. Give op() backward=")
-        inputs, outputs = saved
-        specs = [spec_of(array) for array in inputs]
+        arrays, results = saved
+        specs = [spec_of(array) for array in arrays]
         wanted = [spec for spec in specs if is_differentiable(spec.dtype)]
-        first, second = len(inputs), len(inputs) + len(outputs)
-
-        def run(*inside: Any) -> list[_core.Tensor]:
-            return op.run_backward(inside[:first], inside[first:second], inside[second:])
-
         # JAX's gradients of complex numbers are the conjugates of PyTorch's, and backward= is written for one of them.
         conjugate = jax.numpy.conj
-        pairs = zip((grads,) if op.single else grads, outputs, strict=True)  # float0 for results of integers
+        pairs = zip((grads,) if op.single else grads, results, strict=True)  # float0 for results of integers
         dense = [jax.numpy.zeros_like(y) if g.dtype == jax.dtypes.float0 else conjugate(g) for g, y in pairs]
-        everything = (*inputs, *outputs, *dense)
-        found = iter(_call(jax, run, _shapes(jax, op, wanted), everything))
+        found = iter(back(_shapes(jax, op, wanted), (*arrays, *results, *dense)))
         return tuple(conjugate(next(found)) if is_differentiable(spec.dtype) else None for spec in specs)
 
     function = jax.custom_vjp(forward)
