@@ -33,19 +33,28 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
         )
     if index(minlength) < 0:
         raise ValueError(f"bincount(): minlength is {minlength}; it is a length, 0 or more")
+    w = None if weights is None or x.size == 0 else _weights("bincount", weights, x)
     n = minlength if x.size == 0 else _largest_of_naturals(x) + 1
     n = n if n > minlength else minlength
-    if weights is None or x.size == 0:
+    if w is None:
         return _counts(x.astype(_INT64, copy=False), n)
-    w = as_array(weights, x)
-    if w.shape != x.shape:
-        raise ValueError(f"bincount(): weights of shape {w.shape} for values of shape {x.shape}; they must be equal")
     if kind_of(w.dtype) == "c":
         raise TypeError(f"bincount(): weights are {w.dtype}; they must be real")
     totals = _native.empty((n,), _FLOAT64, device=x.device)
     totals.fill(0)
     _native.index_combine(totals, x.astype(_INT64, copy=False), w.astype(_FLOAT64, copy=False))
     return totals
+
+
+def _weights(operation: str, weights: ArrayLike, x: ndarray) -> ndarray:
+    """Weights as an array, before anything is computed. ValueError unless there is one for each element of `x`."""
+    w = as_array(weights, x)
+    if w.shape != x.shape:
+        raise ValueError(
+            f"{operation}(): weights of shape {w.shape} for values of shape {x.shape}; they must be equal. "
+            "Give one for each, e.g. broadcast_to(weights, x.shape)"
+        )
+    return w
 
 
 def _largest_of_naturals(x: ndarray) -> int:
@@ -112,11 +121,11 @@ def histogram(
     Source: NumPy.
     """
     a = as_array(a)
+    w = None if weights is None else _weights("histogram", weights, a).ravel()
     edges = histogram_bin_edges(a, bins, range)
     flat = a.ravel()
     common = _native.result_type(flat.dtype, edges.dtype)
     flat, marks = flat.astype(common, copy=False), edges.astype(common, copy=False)
-    w = None if weights is None else as_array(weights, a).ravel()
     counts = _binned_on_host(flat, marks, w) if isinstance(flat, _native.HostArray) else _binned(flat, marks, w)
     if density:
         return counts / (edges[1:] - edges[:-1]).astype(_FLOAT64, copy=False) / counts.sum(), edges
@@ -196,6 +205,8 @@ def histogramdd(
     for name, given in (("bins", each), ("range", ranges)):
         if len(given) != count:
             raise ValueError(f"histogramdd(): {len(given)} {name} for {count} axes. Give one for each axis")
+    if weights is not None and count:
+        weights = _weights("histogramdd", weights, columns[0])
     edges = tuple(_edges_of_axis(*row) for row in zip(columns, each, ranges, strict=True))
     positions = []
     for x, marks in zip(columns, edges, strict=True):

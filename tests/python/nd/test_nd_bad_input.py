@@ -70,6 +70,12 @@ REFUSED = [
     ("xp.repeat(a, -1)", ValueError, "negative"),
     ("a.put([0], 1, mode='x')", ValueError, "unknown"),
     ("v.__setitem__(slice(0, 2), w)", ValueError, ""),
+    ("xp.histogram(v, weights=v[1:])", ValueError, "histogram(): weights of shape (6,)"),
+    ("xp.histogram(a, weights=a.ravel())", ValueError, "values of shape (3, 4)"),
+    ("xp.histogram(v, weights=v[:1])", ValueError, "values of shape (7,)"),
+    ("xp.histogram(v, weights=1.0)", ValueError, "weights of shape ()"),
+    ("xp.histogram2d(v, v, weights=v[1:])", ValueError, "histogramdd(): weights of shape (6,)"),
+    ("xp.bincount(xp.asarray([0, -1]), weights=v)", ValueError, "weights of shape (7,)"),
     # dtypes
     ("xp.zeros(2, 'float8')", TypeError, "float8"),
     ("xp.zeros(2, 'O')", TypeError, ""),
