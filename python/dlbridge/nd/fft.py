@@ -109,8 +109,9 @@ def _transform(
         several = name.endswith("n")
         where = {"s": extents, "axes": axes} if several else {"n": extents[0], "axis": axes[0]}
         library = _library(name, operation, len(set(axes)) != len(axes))
-        result = by_library(library, [x], norm=norm, **where)
-    wanted = real_dtype(inexact(x)) if name in _TO_REAL else _complex(x)
+        result = by_library(library, [x], False, norm=norm, **where)
+    wide = inexact(x) if len(extents) == 1 else _complex(x)  # NumPy rounds to 16 bits what it computed in one step
+    wanted = real_dtype(wide) if name in _TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
 
 
