@@ -108,6 +108,8 @@ ROWS = Table(
             xp.linalg.tensordot(t, t, axes=2)
             xp.linalg.outer(x, y)
             xp.linalg.matmul(t, t.T)
+            xp.matmul(t, t, axes=[(0, 1), (1, 0), (1, 0)])
+            xp.matmul(t, t.T, casting="no")
             xp.linalg.matrix_transpose(t)
             xp.linalg.vecdot(t, t)
             xp.linalg.trace(t)

@@ -41,13 +41,16 @@ def with_numpys(own: type[Error], module: str) -> type[Error]:
     return found
 
 
+def axes_error(message: str) -> AxisError:
+    return with_numpys(AxisError, "exceptions")(message)
+
+
 def axis_error(operation: str, axis: int, ndim: int) -> AxisError:
     """The error of an axis out of bounds; the extension asks for it, too."""
     name = operation.removesuffix("()")
-    made = with_numpys(AxisError, "exceptions")
     if ndim == 0:
-        return made(f"{name}(): axis {axis} is out of bounds for a 0-d array, which has no axis")
-    return made(
+        return axes_error(f"{name}(): axis {axis} is out of bounds for a 0-d array, which has no axis")
+    return axes_error(
         f"{name}(): axis {axis} is out of bounds for an array of {ndim} dimension{'s' * (ndim > 1)}; it must be from "
         f"{-ndim} to {ndim - 1}"
     )
@@ -200,12 +203,13 @@ def one_device(arrays: Iterable[ndarray], operation: str) -> Any:
     return next(iter(devices.values()), None)
 
 
-def into(out: ndarray | None, result: ndarray, operation: str) -> ndarray:
-    """`result`, or `out` after it was written there. ValueError where the shapes differ."""
+def into(out: ndarray | None, result: ndarray, operation: str, casting: str = "same_kind") -> ndarray:
+    """`result`, or `out` after it was written there. ValueError where the shapes differ, TypeError where casting
+    forbids it."""
     if out is None:
         return result
     check_out(out, result, operation)
-    _native.copyto(out, result)
+    _native.copyto(out, result, casting)
     return out
 
 

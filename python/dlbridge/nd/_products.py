@@ -6,8 +6,8 @@ from math import prod
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_arrays, into, normalize_axes, normalize_axis
-from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._arguments import as_arrays, axes_error, into, normalize_axes, normalize_axis
+from dlbridge.nd._dtypes import can_cast, kind_of, resolve
 from dlbridge.nd._grids import diagonal as _diagonal
 from dlbridge.nd._lapack import linalg_error
 from dlbridge.nd._manipulation import broadcast_arrays, moveaxis
@@ -24,13 +24,53 @@ ndarray = _native.ndarray
 # --- products -------------------------------------------------------------------------------------------------------
 
 
-def matmul(x1: ArrayLike, x2: ArrayLike, /, out: ndarray | None = None) -> ndarray:
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    out: ndarray | None = None,
+    *,
+    casting: str = "same_kind",
+    dtype: DTypeLike | None = None,
+    axes: Sequence[Any] | None = None,
+) -> ndarray:
     """The matrix product of the last two axes, the others broadcasting; a vector counts as a row or column.
 
-    ValueError for 0-d arrays or inner extents that differ. Source: Array API 2024.12.
+    dtype: of the computation. casting: what operands may be cast to it, and the product to the dtype of `out`.
+    axes: where the matrices of x1, x2 and the product lie, a tuple for each: [(-2, -1), (-2, -1), (-2, -1)] by default.
+    ValueError for 0-d arrays or inner extents that differ, TypeError where casting forbids it, AxisError for axes that
+    there are not. Source: Array API 2024.12, NumPy.
     """
     a, b = as_arrays(x1, x2)
-    return _native.matmul(a, b, out)
+    if casting == "same_kind" and dtype is None and axes is None:
+        return _native.matmul(a, b, out)
+    wanted = _native.result_type(a.dtype, b.dtype) if dtype is None else resolve(dtype)
+    to = wanted if out is None else out.dtype
+    for source, target in ((a.dtype, wanted), (b.dtype, wanted), (wanted, to)):
+        if not can_cast(source, target, casting):
+            raise TypeError(f"matmul(): cannot cast {source} to {target} (casting={casting!r}). Give casting='unsafe'")
+    a, b = a.astype(wanted, copy=False), b.astype(wanted, copy=False)
+    if axes is None:
+        return into(out, _native.matmul(a, b), "matmul", casting)
+    ranks = [min(a.ndim, 2), min(b.ndim, 2)]
+    ranks.append(sum(ranks) - 2)
+    entries = _axes_of_cores(axes, ranks)
+    product = _native.matmul(*(moveaxis(x, e, _LAST[len(e)]) for x, e in zip((a, b), entries[:2], strict=True)))
+    return into(out, moveaxis(product, _LAST[ranks[2]], entries[2]), "matmul", casting)
+
+
+_LAST = ((), (-1,), (-2, -1))  # the axes of a scalar, of a vector, of a matrix
+
+
+def _axes_of_cores(axes: Sequence[Any], ranks: Sequence[int]) -> list[tuple[int, ...]]:
+    """matmul()'s axes= as tuples of as many axes as each operand and the product have of their own."""
+    if not isinstance(axes, (list, tuple)) or len(axes) != 3:
+        raise ValueError(f"matmul(): axes is {axes!r}; give a list of three tuples: of x1, of x2 and of the product")
+    entries = [tuple(entry) if isinstance(entry, (list, tuple)) else (index(entry),) for entry in axes]
+    for entry, rank in zip(entries, ranks, strict=True):
+        if len(entry) != rank:
+            raise axes_error(f"matmul(): axes is {axes!r}; its tuples must have {', '.join(map(str, ranks))} axes")
+    return entries
 
 
 def _check_target(out: Any, dtype: Any, operation: str) -> None:

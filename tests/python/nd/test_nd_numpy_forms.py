@@ -71,6 +71,63 @@ def test_at_writes_values_of_other_libraries_as_an_assignment_does(device):
         check(x, want)
 
 
+# --- matmul -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "left, right, axes",
+    [
+        ((2, 5, 3, 2, 3, 4), (3, 5, 1, 1, 1, 4), [(1, 2), (0, 1), (0, 1)]),
+        ((3, 2, 4, 4), (4, 4, 3, 2), [(0, 1), (-1, -2), (-2, -1)]),
+        ((3, 2, 4, 4), (2, 3, 4, 4), [(0, 1), (0, 1), (1, 2)]),
+        ((4, 2), (4,), [(1, 0), (0,), (0,)]),
+        ((4,), (3, 4), [(0,), (1, 0), (-1,)]),
+        ((4,), (4,), [(0,), (0,), ()]),
+    ],
+)
+def test_matmul_finds_the_matrices_on_any_axes(left, right, axes, device):
+    x, y = (np.arange(float(np.prod(shape))).reshape(shape) for shape in (left, right))
+    want = np.matmul(x, y, axes=axes)
+    check(nd.matmul(put(x, device), put(y, device), axes=axes), want)
+    out = nd.zeros(want.shape, device=device)
+    assert nd.matmul(put(x, device), put(y, device), axes=axes, out=out) is out
+    check(np.matmul(put(x, device), put(y, device), axes=axes), want)
+    check(out, want)
+
+
+def test_matmul_casts_what_it_is_told_to(device):
+    x = np.arange(6).reshape(2, 3) - 3.5
+    a = put(x, device)
+    check(nd.matmul(a, a.T, dtype="float32"), np.matmul(x, x.T, dtype="float32"))
+    check(nd.matmul(a, a.T, dtype="int64", casting="unsafe"), np.matmul(x, x.T, dtype="int64", casting="unsafe"))
+    for dtype in ("bool", "int32", "float32"):
+        out = nd.zeros((2, 2), dtype, device=device)
+        assert nd.matmul(a, a.T, out, casting="unsafe") is out
+        check(out, np.matmul(x, x.T, out=np.zeros((2, 2), dtype), casting="unsafe"))
+
+
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        ("xp.matmul(x, x, axes=[0, 0, ()])", nd.AxisError),
+        ("xp.matmul(x, x, axes=[(0, 1), (0, 1), (0,)])", nd.AxisError),
+        ("xp.matmul(x, x, axes=[(0, 1), (0, 2), (0, 1)])", nd.AxisError),
+        ("xp.matmul(x, x, axes=[(0, 0), (0, 1), (0, 1)])", ValueError),
+        ("xp.matmul(x, x, axes=[(0, 1), (0, 1)])", ValueError),
+        ("xp.matmul(x, x, axes=3)", (ValueError, TypeError)),
+        ("xp.matmul(x, x, dtype='int32')", TypeError),
+        ("xp.matmul(x, x.astype('float32'), casting='no')", TypeError),
+        ("xp.matmul(x, x, x.astype('float32'), casting='safe')", TypeError),
+        ("xp.matmul(x, x, x[:1], casting='unsafe')", ValueError),
+        ("xp.matmul(x, x, casting='any')", ValueError),
+    ],
+)
+def test_matmul_refuses_what_numpy_refuses(call, error, device):
+    for xp, x in ((np, np.ones((3, 3))), (nd, nd.ones((3, 3), device=device))):
+        with pytest.raises(np.exceptions.AxisError if xp is np and error is nd.AxisError else error):
+            eval(call, {"xp": xp, "x": x})
+
+
 # --- functions --------------------------------------------------------------------------------------------------------
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.5, 1024.0, 3e-5, 1e-7, 2.0**-24, np.inf, -np.inf, np.nan]
