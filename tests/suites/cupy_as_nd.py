@@ -1,7 +1,8 @@
 """A pytest plugin: `import cupy` gives dlbridge.nd, and `cupy.testing` the module of the checkout $CUPY_CHECKOUT.
 
 What looks into CuPy's insides (`cupy._core`, `cupyx`, `cupy.cuda.driver`, ...) meets LooksInside, by which the report
-knows the tests that no other library can pass.
+knows the tests that no other library can pass. A file may import such names, and decorate its tests with them: only the
+tests that use them meet it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 import os
 import sys
 import types
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,15 +30,59 @@ class LooksInside(ImportError):
     """Not of CuPy's documented interface."""
 
 
+class _Base:
+    """What a class in a test's file inherits that names a class of CuPy's insides as its base."""
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> _Base:
+        raise LooksInside(cls.__name__)
+
+
+class _Name:
+    """A name of CuPy's insides: false and inert while files are collected, LooksInside once tests run."""
+
+    collecting: ClassVar[bool] = True
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _used(self, *_args: Any, **_kwargs: Any) -> _Name:
+        if not _Name.collecting:
+            raise LooksInside(self._name)
+        return self
+
+    def __getattr__(self, name: str) -> _Name:
+        if name.startswith("__") or name == "pytestmark":
+            raise AttributeError(name)
+        return self._used()
+
+    def __bool__(self) -> bool:
+        return self._used() is None
+
+    def __repr__(self) -> str:
+        return self._name  # the names of parametrized tests have it
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __mro_entries__(self, _bases: tuple[Any, ...]) -> tuple[type]:
+        return (_Base,)
+
+    __call__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = __or__ = __add__ = __eq__ = _used  # type: ignore[assignment]
+
+
+def pytest_collection_finish() -> None:
+    _Name.collecting = False
+
+
 class _Inside(types.ModuleType):
     """A module of CuPy's that has no counterpart, but for the few names that CuPy's own test helpers ask for."""
 
     __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "pytestmark":
             raise AttributeError(name)
-        raise LooksInside(f"{self.__name__}.{name}")
+        return _Name(f"{self.__name__}.{name}")._used()
 
 
 class _Public(types.ModuleType):
@@ -52,7 +98,7 @@ class _Public(types.ModuleType):
         if name.startswith("_"):
             if name.startswith("__"):
                 raise AttributeError(name)
-            raise LooksInside(f"{self.__name__}.{name}")
+            return _Name(f"{self.__name__}.{name}")._used()
         return getattr(self._of, name)
 
 
@@ -76,12 +122,50 @@ def _random() -> types.ModuleType:
     return random
 
 
+class _FftConfig(_Inside):
+    """A setting that CuPy's tests of transforms set, and are warned of; there is nothing to set."""
+
+    _planning = True
+
+    @property
+    def enable_nd_planning(self) -> bool:
+        warnings.warn("enable_nd_planning", DeprecationWarning, stacklevel=2)
+        return self._planning
+
+    @enable_nd_planning.setter
+    def enable_nd_planning(self, value: bool) -> None:
+        warnings.warn("enable_nd_planning", DeprecationWarning, stacklevel=2)
+        self._planning = value
+
+
+def _fft() -> types.ModuleType:
+    fft = _Public("cupy.fft", nd.fft)
+    fft.config = _FftConfig("cupy.fft.config")  # type: ignore[attr-defined]
+    return fft
+
+
+def _linalg() -> types.ModuleType:
+    def stacked_identity(shape: tuple[int, ...], n: int, dtype: Any) -> nd.ndarray:
+        return nd.broadcast_to(nd.eye(n, dtype=dtype), (*shape, n, n))
+
+    linalg = _Public("cupy.linalg", nd.linalg)
+    linalg._util = _inside("cupy.linalg._util", stacked_identity=stacked_identity)  # type: ignore[attr-defined]
+    return linalg
+
+
 def _no_choice(*_accelerators: Any) -> list[str]:
     return []
 
 
+def _errstate(*, linalg: str) -> contextlib.AbstractContextManager[None]:
+    if linalg != "raise":
+        raise LooksInside("cupyx.errstate")
+    return contextlib.nullcontext()  # the only way of dlbridge.nd
+
+
 # Modules of `cupy.cuda` that wrap NVIDIA's libraries, and what CuPy's tests ask them for before they run.
 _OF_CUDA: dict[str, dict[str, Any]] = {
+    "compiler": {"_get_nvrtc_version": lambda: (13, 0), "_run_cc": lambda *_args: "release 13.0"},
     "cub": {"available": False},
     "cublas": {},
     "curand": {},
@@ -98,7 +182,7 @@ def _modules() -> dict[str, types.ModuleType]:
     driver = _inside("cupy.cuda.driver", get_build_version=lambda: 13000)
     cuda = _Public("cupy.cuda", nd.cuda)
     vars(cuda).update(runtime=runtime, driver=driver, nvtx=_inside("cupy.cuda.nvtx", available=False))
-    vars(cuda).update(get_local_runtime_version=runtime.runtimeGetVersion)
+    vars(cuda).update(get_local_runtime_version=runtime.runtimeGetVersion, get_nvcc_path=lambda: "nvcc")
     for name, names in _OF_CUDA.items():
         setattr(cuda, name, _inside(f"cupy.cuda.{name}", **names))
     internal = _inside("cupy._core.internal", prod=math.prod)
@@ -106,19 +190,36 @@ def _modules() -> dict[str, types.ModuleType]:
         f"{verb}_{kind}_accelerators": _no_choice for verb in ("get", "set") for kind in ("routine", "reduction")
     }
     accelerator = _inside("cupy._core._accelerator", **choices)  # tests of sums set it and set it back
-    core = _inside("cupy._core", internal=internal, _accelerator=accelerator)
+    choices |= {"get_compute_type": _no_choice, "set_compute_type": _no_choice}
+    core = _inside(
+        "cupy._core", internal=internal, _accelerator=accelerator, ndarray=nd.ndarray, array=nd.array, **choices
+    )
     exceptions = types.ModuleType("cupy.exceptions")
     for name in ("AxisError", "ComplexWarning", "RankWarning", "TooHardError", "VisibleDeprecationWarning"):
         setattr(exceptions, name, getattr(np.exceptions, name))
     cupy = _Public("cupy", nd)
-    found = {"cupy.cuda": cuda, "cupy.random": _random(), "cupy.exceptions": exceptions, "cupy._core": core}
+    found = {
+        "cupy.cuda": cuda,
+        "cupy.random": _random(),
+        "cupy.linalg": _linalg(),
+        "cupy.fft": _fft(),
+        "cupy.exceptions": exceptions,
+        "cupy._core": core,
+    }
     for module in found.values():
         setattr(cupy, module.__name__.rpartition(".")[2], module)
     cupy.__version__ = "14.2.0"
     found |= {"cupy": cupy, "cupy.cuda.runtime": runtime, "cupy.cuda.driver": driver, "cupy._core.internal": internal}
     found["cupy._core._accelerator"] = accelerator
     # A check of CuPy's own, that a block does not wait for the device; it is not made.
-    found["cupyx"] = _inside("cupyx", allow_synchronize=lambda _allow: contextlib.nullcontext())
+    quiet = {"allow_synchronize": lambda _allow: contextlib.nullcontext(), "errstate": _errstate}
+    found["cupyx"] = _inside(
+        "cupyx", **quiet, cusolver=_inside("cupyx.cusolver", check_availability=lambda _name: True)
+    )
+    found["cupyx.cusolver"] = found["cupyx"].cusolver
+    limits = {"get_batched_gesv_limit": _no_choice, "set_batched_gesv_limit": _no_choice}
+    found["cupy.cublas"] = _inside("cupy.cublas", **limits)
+    found["cupy_backends.cuda.api"] = _inside("cupy_backends.cuda.api", runtime=runtime, driver=driver)
     return found
 
 

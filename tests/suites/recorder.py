@@ -14,10 +14,14 @@ _LOG = Path(os.environ["DLBRIDGE_SUITE_LOG"])
 
 
 def _cause(report: Any) -> str:
-    """The line that says what went wrong: the exception of the innermost frame that was reported."""
+    """The line that says what went wrong: the exception of the innermost frame that was reported, or that of a look
+    into another library's insides, whatever came of it."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else str(report.longrepr)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    inside = re.search(r"\w+\.LooksInside: .*", str(report.longrepr))
+    if inside:
+        return inside[0][:300]
     found = next(
         (line for line in reversed(lines) if re.match(r"[\w.]*(?:Error|Exception|LooksInside)\b", line)), lines[0]
     )

@@ -8,8 +8,10 @@ The suites need pytest, hypothesis and (array-api) ndindex and pytest-json-repor
 made where dlbridge.nd makes them by default: on a GPU, or on the host where there is none or CUDA_VISIBLE_DEVICES is
 empty.
 
-Prints how many tests passed and failed, and the failures by cause, and holds them against `expected/SUITE.toml`, a
-table of patterns with the reason for each. The exit status is 1 if a test failed that no row names.
+Prints how many of the applicable tests passed and failed, and the failures by cause, and holds them against
+`expected/SUITE.toml`, a table of patterns with the reason for each. What a row marks `applicable = false` counts
+neither as passed nor as failed, nor do tests that look into CuPy's insides. The exit status is 1 if a test failed that
+no row names. Tests that the suite marks as slow are left out; `-- -m ""` runs them, too.
 """
 
 from __future__ import annotations
@@ -84,6 +86,8 @@ def cupy(options: argparse.Namespace, log: Path) -> None:
             "ignore",
             "-o",
             "filterwarnings=",
+            "-m",
+            "not slow",
             *options.pytest,
             str(file.relative_to(options.checkout)),
         ]
@@ -105,19 +109,21 @@ def report(suite: str, rows: list[dict[str, str]], worst: int) -> int:
     by_outcome = collections.Counter(row["outcome"] for row in last.values())
     inside = [row for row in last.values() if row["outcome"] != "passed" and INSIDE.search(row["cause"])]
     failed = [row for row in last.values() if row["outcome"] in ("failed", "not collected") and row not in inside]
-    ran = by_outcome["passed"] + len(failed)
-    print(f"{suite}: {by_outcome['passed']} of {ran} passed ({100 * by_outcome['passed'] / max(ran, 1):.1f} %), "
-          f"{len(failed)} failed, {by_outcome['skipped']} skipped, {len(inside)} look inside")  # fmt: skip
     table = expected(suite)
-    unexpected, met = [], collections.Counter()
-    for row in failed:
-        known = reason_of(row, table)
-        if known is None:
-            unexpected.append(row)
-        else:
-            met[known["reason"]] += 1
-    for reason, count in met.most_common():
-        print(f"{count:7,} expected: {reason}")
+    known = {row["test"]: reason_of(row, table) for row in failed}
+    outside = {test: found for test, found in known.items() if found is not None and not found.get("applicable", True)}
+    failed = [row for row in failed if row["test"] not in outside]
+    ran = by_outcome["passed"] + len(failed)
+    print(f"{suite}: {by_outcome['passed']} of {ran} applicable tests passed "
+          f"({100 * by_outcome['passed'] / max(ran, 1):.1f} %), {len(failed)} failed, {by_outcome['skipped']} skipped; "
+          f"not applicable: {len(inside)} look inside, {len(outside)} others")  # fmt: skip
+    for kind, tests in (
+        ("not applicable", outside),
+        ("expected", [row["test"] for row in failed if known[row["test"]]]),
+    ):
+        for reason, count in collections.Counter(known[test]["reason"] for test in tests).most_common():
+            print(f"{count:7,} {kind}: {reason}")
+    unexpected = [row for row in failed if known[row["test"]] is None]
     causes = collections.Counter(re.sub(r"0x[0-9a-f]+|\d+", "N", row["cause"])[:140] for row in unexpected)
     for cause, count in causes.most_common(worst):
         example = next(
