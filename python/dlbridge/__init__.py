@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dlbridge._op import op
     from dlbridge._packing import pack_float4, pack_int4, unpack_float4, unpack_int4
     from dlbridge._records import fields
+    from dlbridge._shards import Shard, assemble, shards
     from dlbridge._sharing.handle import Handle, empty_shared, share
     from dlbridge._typing import AnyArray
     from dlbridge._use import use
@@ -58,10 +59,12 @@ __all__ = [
     "HostTensor",
     "ProtocolError",
     "Report",
+    "Shard",
     "Tensor",
     "__version__",
     "adapt",
     "asdlpack",
+    "assemble",
     "columns",
     "convert",
     "empty_shared",
@@ -75,6 +78,7 @@ __all__ = [
     "pack_float4",
     "pack_int4",
     "planes",
+    "shards",
     "share",
     "tests",
     "unpack_float4",
@@ -87,7 +91,9 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "AnyArray": ("dlbridge._typing", "AnyArray"),
     "Handle": ("dlbridge._sharing.handle", "Handle"),
     "Report": ("dlbridge._inspect", "Report"),
+    "Shard": ("dlbridge._shards", "Shard"),
     "adapt": ("dlbridge._adapt", "adapt"),
+    "assemble": ("dlbridge._shards", "assemble"),
     "dask": ("dlbridge.dask", None),
     "empty_shared": ("dlbridge._sharing.handle", "empty_shared"),
     "fields": ("dlbridge._records", "fields"),
@@ -102,6 +108,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "pack_int4": ("dlbridge._packing", "pack_int4"),
     "planes": ("dlbridge._frames", "planes"),
     "ray": ("dlbridge.ray", None),
+    "shards": ("dlbridge._shards", "shards"),
     "share": ("dlbridge._sharing.handle", "share"),
     "tests": ("dlbridge.tests", None),
     "unpack_float4": ("dlbridge._packing", "unpack_float4"),
