@@ -10,11 +10,20 @@ class Flags:
 
     __slots__ = ("c_contiguous", "f_contiguous", "owndata", "writeable")
 
+    c_contiguous: bool
+    f_contiguous: bool
+    owndata: bool
+    writeable: bool
+
     def __init__(self, c_contiguous: bool, f_contiguous: bool, writeable: bool, owndata: bool) -> None:
-        self.c_contiguous = c_contiguous
-        self.f_contiguous = f_contiguous
-        self.writeable = writeable
-        self.owndata = owndata
+        for name, value in zip(self.__slots__, (c_contiguous, f_contiguous, owndata, writeable), strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"flags.{name} = {value!r}: flags say what an array is, and do not change it. broadcast_to(x, x.shape) is "
+            "a read-only view; asfortranarray(x), ascontiguousarray(x) and x.copy() give other layouts and own memory"
+        )
 
     @property
     def contiguous(self) -> bool:

@@ -158,6 +158,14 @@ def test_limits_as_numpys():
     assert nd.common_type(nd.ones(1, "i4"), nd.ones(1, "f4")) == "float64"
 
 
+@pytest.mark.parametrize("name", ["c_contiguous", "f_contiguous", "owndata", "writeable", "contiguous", "other"])
+def test_flags_are_not_assigned(name):
+    x = nd.ones((2, 3))
+    with pytest.raises(AttributeError, match="broadcast_to"):
+        setattr(x.flags, name, False)
+    assert x.flags.writeable and x.flags.c_contiguous
+
+
 def test_the_stub_names_what_there_is():
     """Editors and type checkers read __init__.pyi: it must list the names of __all__, each from its own module."""
     path = pathlib.Path(nd.__file__).with_suffix(".pyi")
