@@ -28,7 +28,7 @@ EXCLUDED = {
         array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific""",
     "a function of Python's, called on the host: test_nd_functions.py": "vectorize",
     "properties of dtypes, without an array: test_nd_ufuncs.py": """
-        __array_namespace_info__ dtype finfo iinfo issubdtype common_type
+        __array_namespace_info__ dtype finfo iinfo issubdtype common_type min_scalar_type
         generic number integer signedinteger unsignedinteger inexact floating complexfloating""",
     "indexing objects, which call arange: test_nd_functions.py": "mgrid ogrid",
     "properties of the object, the same for every device: test_nd_api.py": """

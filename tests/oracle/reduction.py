@@ -75,6 +75,7 @@ SCANS: tuple[tuple[str, str, float], ...] = (
     ("xp.nancumsum(x, axis=a)", "holes", 0),
     ("xp.nancumprod(x, axis=a)", "signs", 0),
     ("xp.cumulative_sum(x, axis=a, include_initial=True)", "whole", 0),
+    ("xp.nancumsum(x, axis=a, out=xp.cumsum(x, axis=a))", "holes", 0),
     ("xp.cumulative_prod(x, axis=a)", "signs", 0),
     ("xp.add.accumulate(x, axis=a)", "whole", 0),
     ("x.cumsum(axis=a)", "whole", 0),

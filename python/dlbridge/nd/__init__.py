@@ -33,7 +33,7 @@ _FUNCTIONS: dict[str, str] = {
         "frombuffer fromDlpack fromfunction fromiter full full_like get_array_module ones ones_like zeros "
         "zeros_like"
     ),
-    "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype promote_types result_type",
+    "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype min_scalar_type promote_types result_type",
     "_einsum": "einsum",
     "_elementwise": (
         "angle around astype clip deg2rad degrees divmod fabs fix float_power frexp i0 imag interp isneginf isposinf "

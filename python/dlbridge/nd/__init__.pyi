@@ -51,6 +51,7 @@ from dlbridge.nd._dtypes import finfo as finfo
 from dlbridge.nd._dtypes import iinfo as iinfo
 from dlbridge.nd._dtypes import isdtype as isdtype
 from dlbridge.nd._dtypes import issubdtype as issubdtype
+from dlbridge.nd._dtypes import min_scalar_type as min_scalar_type
 from dlbridge.nd._dtypes import promote_types as promote_types
 from dlbridge.nd._dtypes import result_type as result_type
 from dlbridge.nd._einsum import einsum as einsum

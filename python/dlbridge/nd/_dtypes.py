@@ -140,6 +140,31 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     return _native.result_type(resolve(type1), resolve(type2))
 
 
+def min_scalar_type(a: Any, /) -> DType:
+    """The smallest dtype that holds a number, of floats by their range alone; of arrays their own, of sequences that of
+    the array they make.
+
+    Nothing is read of an ndarray, also of one without a dimension, so that no device is waited for. OverflowError for
+    integers that no dtype holds. Source: NumPy.
+    """
+    from dlbridge.nd._arguments import is_scalar
+
+    if not is_scalar(a):
+        return result_type(a if isinstance(a, _native.ndarray) or hasattr(a, "dtype") else _native.array(a))
+    value = a.item() if hasattr(a, "item") else a
+    if isinstance(value, bool):
+        return BY_NAME["bool"]
+    if isinstance(value, int):
+        for name in ("uint8", "uint16", "uint32", "uint64") if value >= 0 else ("int8", "int16", "int32", "int64"):
+            if iinfo(name).min <= value <= iinfo(name).max:
+                return BY_NAME[name]
+        raise OverflowError(f"min_scalar_type(): no dtype holds {value}. Give a float: float(value)")
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    finite = max([abs(part) for part in parts if part - part == 0], default=0.0)
+    names = ("complex64", "complex128") if isinstance(value, complex) else ("float16", "float32", "float64")
+    return next(BY_NAME[name] for name in names if name == names[-1] or finite <= finfo(name).max)
+
+
 def common_type(*arrays: _native.ndarray) -> DType:
     """The inexact dtype that fits all the arrays; integers count as float64."""
     return result_type(*[float_for(a.dtype) for a in arrays])

@@ -43,14 +43,18 @@ def nanprod(
     return _replaced(as_array(a), 1).prod(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
 
-def nancumsum(a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> ndarray:
+def nancumsum(
+    a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
+) -> ndarray:
     """cumsum() with NaN counted as 0."""
-    return _replaced(as_array(a), 0).cumsum(axis=axis, dtype=dtype)
+    return _replaced(as_array(a), 0).cumsum(axis=axis, dtype=dtype, out=out)
 
 
-def nancumprod(a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> ndarray:
+def nancumprod(
+    a: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
+) -> ndarray:
     """cumprod() with NaN counted as 1."""
-    return _replaced(as_array(a), 1).cumprod(axis=axis, dtype=dtype)
+    return _replaced(as_array(a), 1).cumprod(axis=axis, dtype=dtype, out=out)
 
 
 def _extreme(a: ArrayLike, name: str, worst: float, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:

@@ -81,7 +81,9 @@ def gradient(f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int = 1
         raise TypeError(
             f"gradient(): {len(varargs)} spacings for {len(axes)} axes. Give none, one for all, or one for each axis"
         )
-    spacings = (varargs or (1.0,)) * (1 if len(varargs) == len(axes) else len(axes))
+    spacings = varargs if len(varargs) == len(axes) else (varargs or (1.0,)) * len(axes)
+    if f.dtype == "bool":
+        raise TypeError("gradient(): the array is bool, which has no differences. Convert it: f.astype('int8')")
     f = f if is_inexact(f) else f.astype("float64")
     for k in axes:
         if f.shape[k] < edge_order + 1:

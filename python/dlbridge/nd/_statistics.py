@@ -7,6 +7,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, float_for
+from dlbridge.nd._ufunc_methods import into_any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +192,13 @@ def cumprod(
 
 
 def _cumulative(
-    x: ArrayLike, name: str, axis: int | None, dtype: DTypeLike | None, include_initial: bool, initial: int
+    x: ArrayLike,
+    name: str,
+    axis: int | None,
+    dtype: DTypeLike | None,
+    include_initial: bool,
+    initial: int,
+    out: ndarray | None,
 ) -> ndarray:
     x = as_array(x)
     x = x if x.ndim else x.reshape(1)  # as NumPy has it
@@ -202,34 +209,46 @@ def _cumulative(
     axis = normalize_axis(axis, x.ndim, f"cumulative_{name}")
     scanned = _native.scan(name, x, axis, dtype)
     if not include_initial:
-        return scanned
+        return into_any(out, scanned, f"cumulative_{name}")
     shape = list(scanned.shape)
     shape[axis] += 1
-    out = _native.empty(tuple(shape), scanned.dtype, device=x.device)
+    result = _native.empty(tuple(shape), scanned.dtype, device=x.device)
     before: tuple[Any, ...] = (slice(None),) * axis
-    out[(*before, slice(None, 1))] = initial
-    out[(*before, slice(1, None))] = scanned
-    return out
+    result[(*before, slice(None, 1))] = initial
+    result[(*before, slice(1, None))] = scanned
+    return into_any(out, result, f"cumulative_{name}")
 
 
 def cumulative_sum(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    out: ndarray | None = None,
 ) -> ndarray:
     """The running sum along an axis, which may be omitted for vectors only; include_initial puts 0 in front.
 
-    Source: Array API 2024.12.
+    Source: Array API 2024.12, NumPy.
     """
-    return _cumulative(x, "sum", axis, dtype, include_initial, 0)
+    return _cumulative(x, "sum", axis, dtype, include_initial, 0, out)
 
 
 def cumulative_prod(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    out: ndarray | None = None,
 ) -> ndarray:
     """The running product along an axis, which may be omitted for vectors only; include_initial puts 1 in front.
 
-    Source: Array API 2024.12.
+    Source: Array API 2024.12, NumPy.
     """
-    return _cumulative(x, "prod", axis, dtype, include_initial, 1)
+    return _cumulative(x, "prod", axis, dtype, include_initial, 1, out)
 
 
 def diff(

@@ -33,7 +33,7 @@ as_array, as_arrays, as_operands, as_positions, count_up, into, normalize_axis =
     late("_arguments", name)
     for name in ("as_array", "as_arrays", "as_operands", "as_positions", "count_up", "into", "normalize_axis")
 )
-is_inexact = late("_dtypes", "is_inexact")
+is_inexact, kind_of = (late("_dtypes", name) for name in ("is_inexact", "kind_of"))
 unravel_index = late("_indexing", "unravel_index")
 
 _REDUCTIONS = {
@@ -51,12 +51,17 @@ def _lacks(ufunc: Any, method: str, table: dict[str, str]) -> TypeError:
     return TypeError(f"{ufunc.__name__}.{method}: only {', '.join(table)} have it")
 
 
+def into_any(out: ndarray | None, result: ndarray, operation: str) -> ndarray:
+    """into(), which takes sums and products of integers into every dtype, as NumPy's scans do."""
+    return into(out, result, operation, "unsafe" if kind_of(result.dtype) in "biu" else "same_kind")
+
+
 def scan(x: ndarray, name: str, axis: int | None, dtype: DTypeLike | None, out: ndarray | None) -> ndarray:
     """The running sum or product: nd.cumsum() and nd.cumprod() as methods have them."""
     if dtype is None and isinstance(out, ndarray) and is_inexact(out):  # as reduce() has it
         dtype = _native.result_type(x.dtype, out.dtype)
     x, along = (x.ravel(), 0) if axis is None else (x if x.ndim else x.reshape(1), axis)
-    return into(out, _native.scan(name, x, along, dtype), f"cum{name}")
+    return into_any(out, _native.scan(name, x, along, dtype), f"cum{name}")
 
 
 def ufunc_reduce(

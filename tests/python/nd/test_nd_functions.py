@@ -41,10 +41,10 @@ def test_statement_as_numpy(statement, device):
 ELSEWHERE = """
 AxisError CudaArray HostArray ndarray ufunc cuda fft linalg lib polynomial random dtype e euler_gamma inf nan newaxis pi
 asnumpy empty
-from_dlpack fromDlpack get_array_module finfo iinfo common_type promote_types result_type astype array_repr
-array_str array2string may_share_memory histogram_bin_edges RawKernel RawModule ElementwiseKernel ReductionKernel
-fuse row_stack get_default_memory_pool get_default_pinned_memory_pool NpzFile flatiter poly1d fromfile fromstring
-genfromtxt load loadtxt save savetxt savez savez_compressed __array_namespace_info__ byte_bounds
+from_dlpack fromDlpack get_array_module finfo iinfo common_type min_scalar_type promote_types result_type astype
+array_repr array_str array2string may_share_memory histogram_bin_edges RawKernel RawModule ElementwiseKernel
+ReductionKernel fuse row_stack get_default_memory_pool get_default_pinned_memory_pool NpzFile flatiter poly1d fromfile
+fromstring genfromtxt load loadtxt save savetxt savez savez_compressed __array_namespace_info__ byte_bounds
 """
 
 

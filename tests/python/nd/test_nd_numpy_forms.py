@@ -71,6 +71,63 @@ def test_at_writes_values_of_other_libraries_as_an_assignment_does(device):
         check(x, want)
 
 
+# --- dtypes -----------------------------------------------------------------------------------------------------------
+
+NUMBERS = """
+0 255 256 2**16 2**32 2**64-1 -1 -128 -129 -2**31-1 -2**63 True 1.2 1e5 -1e39 2.5j 1e39+0j np.inf np.nan
+np.int64(7) np.float64(1e300) np.bool_(True) [1,2] [[0.5]]"""
+
+
+@pytest.mark.parametrize("value", NUMBERS.split())
+def test_min_scalar_type_as_numpys(value):
+    number = eval(value)
+    assert nd.min_scalar_type(number) == np.min_scalar_type(number)
+
+
+def test_min_scalar_type_of_arrays_is_their_dtype(device):
+    for dtype in ("int8", "float32", "complex128", "bool"):
+        assert nd.min_scalar_type(nd.ones((), dtype, device=device)) == nd.min_scalar_type(np.ones(2, dtype)) == dtype
+    with pytest.raises(OverflowError, match="no dtype holds"):
+        nd.min_scalar_type(2**64)
+
+
+# --- scans ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod", "cumulative_sum", "cumulative_prod"])
+def test_scans_of_integers_go_into_every_dtype(name, dtype, device):
+    x = np.array([[1, -1, 40], [-7, 7, 9]], "int16")
+    out, want = nd.zeros((2, 3), dtype, device=device), np.zeros((2, 3), dtype)
+    getattr(np, name)(x, axis=1, out=want)
+    assert getattr(nd, name)(put(x, device), axis=1, out=out) is out
+    check(out, want)
+
+
+def test_scans_of_floats_and_of_complex_numbers_lose_nothing(device):
+    for x, dtype in ((np.ones(3) / 2, "int32"), (np.ones(3) * 1j, "float64")):
+        out = nd.zeros(3, dtype, device=device)
+        for name in ("cumsum", "nancumprod", "cumulative_sum"):
+            with pytest.raises(TypeError, match="cannot cast"):
+                getattr(nd, name)(put(x, device), axis=0, out=out)
+        assert out.tolist() == [0, 0, 0]
+
+
+def test_cumulative_sum_writes_its_first_term_to_out(device):
+    x, out, want = np.arange(6.0).reshape(2, 3), nd.zeros((2, 4), device=device), np.zeros((2, 4))
+    np.cumulative_sum(x, axis=1, out=want, include_initial=True)
+    assert nd.cumulative_sum(put(x, device), axis=1, out=out, include_initial=True) is out
+    check(out, want)
+    with pytest.raises(ValueError, match="out has shape"):
+        nd.cumulative_sum(put(x, device), axis=1, out=out)
+
+
+def test_gradient_along_no_axis_is_an_empty_tuple(device):
+    assert nd.gradient(nd.ones((2, 3), device=device), axis=()) == nd.gradient(nd.ones((), device=device)) == ()
+    with pytest.raises(TypeError, match="bool"):
+        nd.gradient(nd.ones(3, "bool", device=device))
+
+
 # --- matmul -----------------------------------------------------------------------------------------------------------
 
 
