@@ -187,6 +187,8 @@ def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, bl
         host = numpy.asarray(a, order=order_of(order, "asnumpy", "CFA"))  # type: ignore[call-overload]
     except TypeError:  # on a device: what is no ndarray of ours may still be read by its protocols
         host = asnumpy(_native.asarray(a), stream, order)
+    if host.dtype == object and (hasattr(a, "__dlpack__") or hasattr(a, "__cuda_array_interface__")):
+        host = asnumpy(_native.asarray(a), stream, order)  # numpy.asarray() knows neither, and took the object itself
     if out is None:
         return host
     out[...] = host

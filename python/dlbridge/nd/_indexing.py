@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import (
     as_array,
@@ -273,6 +275,10 @@ def ravel_multi_index(
         raise ValueError(
             f"ravel_multi_index(): {len(parts)} index arrays, {len(modes)} modes for {len(extents)} axes; "
             "the counts must match"
+        )
+    if prod(extents) >= 1 << 63:
+        raise ValueError(
+            f"ravel_multi_index(): dims {extents} have more positions than an int64 counts. Give smaller ones"
         )
     broadcast_shapes(*[part.shape for part in parts])
     flat: Any = 0

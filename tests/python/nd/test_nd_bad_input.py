@@ -76,6 +76,7 @@ REFUSED = [
     ("xp.histogram(v, weights=1.0)", ValueError, "weights of shape ()"),
     ("xp.histogram2d(v, v, weights=v[1:])", ValueError, "histogramdd(): weights of shape (6,)"),
     ("xp.bincount(xp.asarray([0, -1]), weights=v)", ValueError, "weights of shape (7,)"),
+    ("xp.ravel_multi_index((xp.asarray([1]), xp.asarray([1])), (2**62, 4))", ValueError, "than int64 counts"),
     # dtypes
     ("xp.zeros(2, 'float8')", TypeError, "float8"),
     ("xp.zeros(2, 'O')", TypeError, ""),

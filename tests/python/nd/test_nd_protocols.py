@@ -142,6 +142,17 @@ def test_asnumpy_get_and_set(device):
     assert nd.asnumpy(np.ones(2)).tolist() == [1.0, 1.0]
 
 
+def test_asnumpy_reads_what_has_dlpack_alone(device):
+    class OfDLPackAlone:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    x = nd.arange(3, device=device)
+    got = nd.asnumpy(OfDLPackAlone(x))
+    assert got.dtype == "int64" and got.tolist() == [0, 1, 2]
+    assert nd.asnumpy([None, 1]).tolist() == [None, 1]  # NumPy's own objects stay
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int16", "bfloat16", "float16", "float64", "complex64"])
 def test_pickle_and_copy(dtype, device):
     x = nd.arange(6, device=device).reshape(2, 3).astype(dtype)[:, ::2]
