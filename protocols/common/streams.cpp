@@ -34,6 +34,13 @@ bool read_cuda_stream(PyObject* argument, const char* operation, StreamUse use, 
     return false;
   }
   handle = Ref::borrow(PyTuple_GET_ITEM(pair.get(), 1));
+  PyObject* const version = PyTuple_GET_ITEM(pair.get(), 0);
+  if (!PyLong_Check(version) || PyObject_IsTrue(version) != 0) {
+    raise(operation, ErrorCode::kWrongType,
+          "__cuda_stream__ of " + type_name(argument) +
+              " gives another version of the protocol than 0, the only one. This must be fixed in the object");
+    return false;
+  }
   return true;
 }
 

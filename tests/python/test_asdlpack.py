@@ -320,6 +320,9 @@ def test_stream_objects_have_cuda_stream():
         asdlpack(b"abc", stream=Stream((0, 5)))
     with pytest.raises(TypeError, match="not a .version, handle. pair"):
         asdlpack(b"abc", stream=Stream(5))
+    for version in (1, -1, 2**80, "0", 0.0, None):
+        with pytest.raises(TypeError, match="another version of the protocol than 0"):
+            asdlpack(b"abc", stream=Stream((version, 5)))
 
 
 def test_a_failing_stream_or_device_leaves_the_capsule_consumed_once():
