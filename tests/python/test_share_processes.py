@@ -1,6 +1,7 @@
 """Sharing between processes: handles, dlbridge.multiprocessing, lifetimes, and what a killed process leaves."""
 
 import concurrent.futures
+import errno
 import gc
 import multiprocessing
 import os
@@ -250,3 +251,125 @@ assert bytes(memoryview(ForkingPickler.loads(message).open())) == b"xbc"
 
 def test_no_process_leaks_or_crashes_when_the_other_is_killed():
     assert run_python(HERE / "share_killed_child.py", 100).stdout.strip() == "100 killed"
+
+
+def test_where_no_memory_is_to_be_had_it_is_an_error_in_words_and_nothing_is_left():
+    """By the limit of a file's size, which is the memory's here: to fill the machine's would end other processes."""
+    script = """
+import os, resource, signal
+import dlbridge
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+small = dlbridge.share(bytes(1000))
+dlbridge.empty_shared(10, "uint8", to="dlbridge")
+before = sorted(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+strided = dlbridge.nd.zeros((1 << 10, 1 << 10), "uint8", device="cpu")[:, ::2]
+for make in (bytes(1 << 20), [dlbridge.asdlpack(bytes(1 << 20))], strided, 1 << 20):
+    try:
+        dlbridge.empty_shared(make, "uint8") if isinstance(make, int) else dlbridge.share(make)
+    except OSError as error:
+        assert "no memory left" in str(error), error
+    else:
+        raise AssertionError("it was made")
+    assert sorted(os.listdir("/proc/self/fd")) == before
+assert bytes(memoryview(small.open("dlbridge"))) == bytes(1000)
+assert dlbridge.share(bytes(1000)).copied
+"""
+    run_python(script)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.ENOMEM])
+def test_memory_that_ends_while_it_is_copied_is_given_back(error, monkeypatch):
+    def write(fd, octets, offset):
+        if offset:
+            raise OSError(error, os.strerror(error))
+        return len(octets) // 2
+
+    before = sorted(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "pwrite", write)
+    with pytest.raises(OSError, match="no memory left") as caught:
+        share(np.ones(LARGE))
+    assert caught.value.errno == error
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_full_dev_shm_is_in_nobodys_way(tmp_path):
+    script = tmp_path / "full.py"
+    script.write_text(
+        """
+import os, pickle, subprocess, sys
+import dlbridge
+
+with open("/dev/shm/all", "wb", buffering=0) as file:
+    try:
+        while file.write(bytes(4096)):
+            pass
+    except OSError:
+        pass
+copied, shared = dlbridge.asdlpack(bytes(range(256)) * 4096), dlbridge.empty_shared(1 << 20, "uint8", to="dlbridge")
+handle = dlbridge.share([copied, shared])
+reader = "import pickle, sys; x, y = pickle.load(sys.stdin.buffer).open(); print(sum(memoryview(x)), y.nbytes)"
+done = subprocess.run([sys.executable, "-c", reader], input=pickle.dumps(handle), capture_output=True, check=True)
+print(done.stdout.decode())
+"""
+    )
+    mounted = "mount -t tmpfs -o size=64k none /dev/shm && exec "
+    try:
+        done = subprocess.run(
+            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted + f'"{sys.executable}" "{script}"'],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("no unshare(1)")
+    if done.returncode and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip("the kernel lets this user mount nothing")
+    assert done.stdout.split() == [str(sum(range(256)) * 4096), str(1 << 20)], done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_another_user_is_refused_by_the_kernel():
+    script = """
+import os, pickle, subprocess, sys
+import dlbridge
+
+handle = dlbridge.share(bytes(8))
+data = pickle.dumps(handle)
+child = os.fork()
+if child == 0:
+    from dlbridge._sharing import segments
+
+    segments._segments.clear()  # what the parent has open, the child would find
+    os.setgid(65534)
+    os.setuid(65534)
+    try:
+        pickle.loads(data).open("dlbridge")
+    except PermissionError as error:
+        os._exit("must be of one user" not in str(error))
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    run_python(script)
+
+
+def test_a_reader_without_a_descriptor_left_is_told_and_can_open_later():
+    handle = share(np.arange(4.0))
+    reader = """
+import os, pickle, resource, sys
+handle = pickle.load(sys.stdin.buffer)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
+try:
+    handle.open("dlbridge")
+except OSError as error:
+    assert "no file descriptor is left" in str(error), error
+else:
+    raise AssertionError("it was opened")
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(handle.open("dlbridge").nbytes, handle.open("dlbridge").data_ptr == handle.open("dlbridge").data_ptr)
+"""
+    done = subprocess.run([sys.executable, "-c", reader], input=pickle.dumps(handle), capture_output=True, check=False)
+    assert done.stdout.split() == [b"32", b"True"], done.stderr.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import operator
+import os
 import pickle
 from collections.abc import Sequence
 from multiprocessing.reduction import ForkingPickler
@@ -87,8 +88,12 @@ class _Writer:
             offsets.append(end)
             end += -(-image.nbytes // _ALIGNMENT) * _ALIGNMENT
         fd = segments.new_memory(end, "share()")
-        for image, offset in zip(images, offsets, strict=True):
-            image.write(fd, offset)
+        try:
+            for image, offset in zip(images, offsets, strict=True):
+                image.write(fd, offset)
+        except BaseException:
+            os.close(fd)
+            raise
         index = self._index(segments.finished(fd, writable, "share()"))
         for (number, tensor), image, offset in zip(tensors, images, offsets, strict=True):
             self.places[number] = self._place(tensor, index, offset, image.strides)

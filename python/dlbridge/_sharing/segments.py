@@ -44,8 +44,12 @@ def refuse_descriptor(error: OSError, operation: str) -> NoReturn:
             f"{operation}: no file descriptor is left; each handle and each mapping needs one. Close handles, share "
             "arrays as one tree, or raise the limit: ulimit -n",
         ) from error
-    if error.errno in (errno.ENOSPC, errno.ENOMEM):
-        raise OSError(error.errno, f"{operation}: there is no memory left for the copy that is shared") from error
+    if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
+        raise OSError(
+            error.errno,
+            f"{operation}: there is no memory left for what is shared, or this process may not have as much. Share "
+            "less, close handles, or raise the limit: ulimit -f",
+        ) from error
     raise error
 
 
