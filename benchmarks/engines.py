@@ -1,19 +1,22 @@
-"""Arrays through Ray and Dask: those of dlbridge and JAX beside PyTorch's tensors by their quickest way, and NumPy's.
+"""Arrays through Ray and Dask, beside PyTorch's tensors by their quickest way, and through MPI, beside calls by hand.
 
-    python benchmarks/engines.py [--rounds 40] [--mib 1 16 64] [--engine ray --engine dask] [--out FOLDER]
+    python benchmarks/engines.py [--rounds 40] [--mib 1 16 64] [--engine ray --engine dask --engine mpi] [--out FOLDER]
 
-See benchmarks/README.md for the method. Needs NumPy, PyTorch, JAX, and Ray, Dask's distributed or both.
+See benchmarks/README.md for the method. Needs NumPy, PyTorch, JAX, and one or more of Ray, Dask's distributed and
+mpi4py with an mpiexec beside this Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import logging
 import os
 import pathlib
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +30,7 @@ import _machine  # noqa: E402
 
 MIB = 1 << 20
 STORE_BYTES = 256 * MIB
+SMALL_MESSAGE = 4096  # bytes, of MPI's: what a call costs
 SECONDS = 120  # what one trip may take
 TORCH = "PyTorch"  # whose row the others are held against
 # What goes: the framework, and whether its arrays go by dlbridge's serializers.
@@ -63,13 +67,13 @@ def interleaved(trips: Mapping[str, Trip], rounds: int) -> dict[str, list[float]
     return seconds
 
 
-def table(seconds: Mapping[str, list[float]]) -> Iterator[str]:
-    best, median = min(seconds[TORCH]), statistics.median(seconds[TORCH])
-    yield f"| | ms, best | ms, median | {TORCH}'s best / best | {TORCH}'s median / median |"
+def table(seconds: Mapping[str, list[float]], reference: str = TORCH) -> Iterator[str]:
+    best, median = min(seconds[reference]), statistics.median(seconds[reference])
+    yield f"| | ms, best | ms, median | {reference}: best / best | {reference}: median / median |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for name, taken in seconds.items():
         own, middle = min(taken), statistics.median(taken)
-        yield f"| {name} | {1e3 * own:.2f} | {1e3 * middle:.2f} | {best / own:.2f} | {median / middle:.2f} |"
+        yield f"| {name} | {1e3 * own:.4g} | {1e3 * middle:.4g} | {best / own:.2f} | {median / middle:.2f} |"
 
 
 # ---- Ray
@@ -197,6 +201,21 @@ def through_dask(sizes: list[int], rounds: int) -> Iterator[str]:
             yield from table(interleaved(trips, rounds))
 
 
+# ---- MPI
+
+
+def through_mpi(sizes: list[int], rounds: int) -> Iterator[str]:
+    """Tables of two processes that exchange arrays, and that reduce them."""
+    program = [sys.executable, str(HERE / "_mpi_trips.py"), str(rounds), *map(str, [SMALL_MESSAGE, *sizes])]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    launcher = pathlib.Path(sys.prefix) / "bin" / "mpiexec"
+    done = subprocess.run([str(launcher), "-n", "2", *program], env=environment, stdout=subprocess.PIPE, check=True)
+    for case, seconds in json.loads(done.stdout).items():
+        nbytes, call = case.split()
+        yield f"\n### `{call}`, {int(nbytes) // 1024} KiB\n"
+        yield from table(seconds, "by hand")
+
+
 ENGINES: dict[str, tuple[str, Callable[[list[int], int], Iterator[str]], str]] = {
     "ray": (
         "Ray",
@@ -204,6 +223,7 @@ ENGINES: dict[str, tuple[str, Callable[[list[int], int], Iterator[str]], str]] =
         "PyTorch's tensors go by RAY_ENABLE_ZERO_COPY_TORCH_TENSORS, JAX's arrays by install().",
     ),
     "dask": ("Dask", through_dask, "PyTorch's tensors go by Dask's own dask_serialize, JAX's arrays by install()."),
+    "mpi": ("MPI", through_mpi, "Two processes. By hand: mpi4py's [array, MPI.FLOAT] with NumPy's array."),
 }
 
 
@@ -221,10 +241,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--engine", action="append", choices=ENGINES, help="may be given again; all by default")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results", help="folder")
     options = parser.parse_args(arguments)
-    distributions = {"ray": "ray", "dask": "distributed"}
+    distributions = {"ray": "ray", "dask": "distributed", "mpi": "mpi4py"}
     engines = [name for name in options.engine or ENGINES if version_of(distributions[name])]
     if not engines:
-        print("engines.py: neither Ray nor Dask's distributed is installed", file=sys.stderr)
+        print("engines.py: none of Ray, Dask's distributed and mpi4py is installed", file=sys.stderr)
         return 1
     import dlbridge
 
@@ -237,13 +257,13 @@ def main(arguments: list[str] | None = None) -> int:
     python = ".".join(str(machine["python"]).split(".")[:2])
     facts = ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
     versions = [f"dlbridge {dlbridge.__version__}"]
-    versions += [f"{name} {version_of(name)}" for name in ("ray", "distributed", "torch", "jax", "numpy")]
+    versions += [f"{name} {version_of(name)}" for name in ("ray", "distributed", "mpi4py", "torch", "jax", "numpy")]
     head = [
         f"# Arrays through engines on {machine['kind']}, Python {machine['python']}\n",
         f"{facts}\n",
         f"Versions: {', '.join(versions)}\n",
-        "Others worked on the machine: the ratios count, above 1 the row is quicker than PyTorch's. Each trip reads an",
-        "element of what arrived; making the array is not in it.",
+        "Others worked on the machine: the ratios count, above 1 the row is quicker than the column says.",
+        "Each trip by Ray and Dask reads an element of what arrived; making the array is not in it.",
     ]
     _machine.publish("\n".join([*head, *lines, ""]), options.out / f"engines-{machine['kind']}-py{python}.md")
     return 0

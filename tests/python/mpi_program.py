@@ -5,7 +5,7 @@ import gc
 import sys
 
 import numpy as np
-from dlbridge import asdlpack, convert, nd
+from dlbridge import _core, asdlpack, convert, nd
 from dlbridge.mpi import MAX, MIN, PROD, SUM, buf
 from mpi4py import MPI
 
@@ -32,6 +32,11 @@ def case_arrays_of_every_dtype_go_round():
     for dtype in DTYPES:
         x, y = made([rank % 2, 1, 0], dtype), made([0, 0, 0], dtype)
         assert exchanged(x, y).tolist() == [before % 2, 1, 0], dtype
+    for dtype, extent in (("float8_e5m2", 6), ("float6_e2m3fn", 8), ("float4_e2m1fn", 12)):  # of six bytes
+        sent, received = bytes([rank + 1] * 6), bytearray(7)
+        x, y = (_core.reinterpret(asdlpack(m), dtype=dtype, shape=(extent,)) for m in (sent, memoryview(received)[:6]))
+        exchanged(x, y)
+        assert received == bytes([before + 1] * 6 + [0]), dtype
     x, y = asdlpack(bytes([rank] * 4)), asdlpack(bytearray(4))
     assert bytes(memoryview(exchanged(x, y))) == bytes([before] * 4)
     empty = made([], "float32")
