@@ -145,7 +145,7 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
 
 bool is_named_as_wrapper(PyTypeObject* type) noexcept {
   const std::string_view name = type->tp_name;
-  return name == "FakeTensor" || name == "FunctionalTensor" || name == "NestedTensor";
+  return name == "FakeTensor" || name == "FunctionalTensor" || name == "NestedTensor" || name == "DTensor";
 }
 
 bool check_tensor(PyObject* object, py::ReadCall& call) {

@@ -66,6 +66,11 @@ _KINDS: tuple[tuple[Callable[[Any, Any], bool], str, str], ...] = (
         _TRACED,
     ),
     (
+        _is_called("DTensor"),
+        "a DTensor, whose parts lie on several devices",
+        "Take the part of this process, dlbridge.shards(x), or gather all: x.full_tensor()",
+    ),
+    (
         _is("_is_functional_tensor"),
         "a functional wrapper, which stands for a tensor while torch.func.functionalize or torch.export trace",
         _TRACED,

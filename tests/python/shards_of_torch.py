@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.distributed
 import torch.multiprocessing
-from dlbridge import DataError, assemble, nd, shards
+from dlbridge import DataError, asdlpack, assemble, convert, nd, shards
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
@@ -41,6 +41,9 @@ def check_refusals(mesh):
     x = distribute_tensor(SOURCE, mesh, [Shard(0), Replicate()])
     (part,) = shards(x)
     rows = part.index[0]
+    for refuses in (asdlpack, nd.asarray, lambda d: convert(d, "numpy")):
+        with pytest.raises(BufferError, match=r"a DTensor, whose parts lie on several devices.*dlbridge.shards\(x\)"):
+            refuses(x)
     with pytest.raises(ValueError, match=r"there is a hole"):
         assemble([], like=x)
     with pytest.raises(ValueError, match=r"they overlap"):
