@@ -219,6 +219,7 @@ def _modules() -> dict[str, types.ModuleType]:
     found["cupyx.cusolver"] = found["cupyx"].cusolver
     limits = {"get_batched_gesv_limit": _no_choice, "set_batched_gesv_limit": _no_choice}
     found["cupy.cublas"] = _inside("cupy.cublas", **limits)
+    cupy.cublas = found["cupy.cublas"]
     found["cupy_backends.cuda.api"] = _inside("cupy_backends.cuda.api", runtime=runtime, driver=driver)
     return found
 
