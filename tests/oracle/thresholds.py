@@ -87,6 +87,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/nonzero.cu:kTile": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+        "host/nonzero.cpp:kGroup": ELEMENTS,
         "host/search.cpp:kBlock": ELEMENTS,
         "host/search.cpp:kKeptKeys": ELEMENTS,
         "host/search.cpp:kShortRow": ELEMENTS,
