@@ -112,6 +112,29 @@ def opening(rounds: int) -> list[float]:
     return seconds
 
 
+def copying(nbytes: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of what the copy of private memory is held against, in one process."""
+    import numpy
+    from dlbridge import share
+
+    x, there = numpy.ones(nbytes, "uint8"), numpy.ones(nbytes, "uint8")
+    ways = {
+        "share()": lambda: share(x).close(),
+        "to memory that is there": lambda: numpy.copyto(there, x),
+        "to new memory": lambda: x.copy(),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    order = list(ways)
+    shuffle = random.Random(1).shuffle
+    for _ in range(rounds):
+        shuffle(order)
+        for name in order:
+            begin = time.perf_counter()
+            ways[name]()
+            seconds[name].append(time.perf_counter() - begin)
+    return seconds
+
+
 def cell(seconds: list[float]) -> str:
     return f"{1e3 * min(seconds):.3f} / {1e3 * statistics.median(seconds):.3f}"
 
@@ -141,6 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
     queue.put(None)
     process.join()
     opened = opening(options.rounds)
+    copied = copying(sizes[f"{options.gib:g} GiB"][0], 5)
     machine = _machine.describe()
     version = ".".join(str(machine["python"]).split(".")[:2])
     facts = ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
@@ -155,6 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
             "| --- " * (len(sizes) + 1) + "|",
             *rows,
             f"\nOpening a handle of memory that is mapped already: {1e6 * min(opened):.1f} us, as a Tensor.\n",
+            f"One process alone, a copy of {options.gib:g} GiB, ms, best / median: "
+            + ", ".join(f"{name} {cell(seconds)}" for name, seconds in copied.items())
+            + ".\n",
         ]
     )
     _machine.publish(text, options.out / f"share-{machine['kind']}-py{version}.md")
