@@ -13,7 +13,7 @@ from dlbridge import nd
 from oracle.arrays import COMPLEX, DTYPES, FLOATS, INEXACT, INTS, LAYOUTS, Input
 from oracle.cases import Case
 from oracle.tables import Letter, Row, Table, expand_all, itemsize, rows
-from oracle.thresholds import sizes
+from oracle.thresholds import sizes, value_of
 
 UFUNCS = {name: value for name in nd.__all__ if isinstance(value := getattr(nd, name), nd.ufunc)}
 
@@ -84,6 +84,11 @@ def _case(code: str, name: str, specs: list[Input], tier: int) -> Case:
     return Case("ufuncs", code, inputs, math.prod(specs[0].shape), numpy, ulps, ulps, tier, size)
 
 
+def short_rows(dtype: str) -> tuple[int, int]:
+    """Rows that are too short to be walked one by one, and more than a block of them."""
+    return value_of("host/elementwise.cpp:kBlockBytes") // (2 * itemsize(dtype)) + 3, 2
+
+
 def ufuncs() -> Iterator[Case]:
     """Every ufunc under every name: sizes around the thresholds, layouts, and pairs of dtypes."""
     for name, ufunc in UFUNCS.items():
@@ -101,7 +106,7 @@ def ufuncs() -> Iterator[Case]:
                 yield _case(code, name, specs, 0 if n == max(tried) else 2)
             if alias:
                 continue
-            for layout, shape in itertools.product(LAYOUTS, ((37,), (61, 67), ())):
+            for layout, shape in itertools.product(LAYOUTS, ((37,), (61, 67), short_rows(dtype), ())):
                 specs = [Input(dtype, shape, fill, layout, k) for k, fill in enumerate(values)]
                 yield _case(code, name, specs, 1)
             if ufunc.nin == 2:

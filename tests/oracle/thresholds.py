@@ -130,6 +130,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/random.cpp:kBatch""",
+    "of many short rows: elementwise.short_rows()": "host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow",
     "multiplications, of which the shapes of products have fewer and more": "host/blas.cpp:kBlasFrom",
     "more elements than a test's memory holds": "cuda/sort.cu:kMostPositions",
 }

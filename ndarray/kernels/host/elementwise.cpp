@@ -87,15 +87,17 @@ void run_inner(const Plan& plan, char* const* data, const std::int64_t* strides,
   }
 }
 
-// Short rows cost more in calls than in work: then the longest dim runs inside.
+// Short rows cost more in calls than in work: then the longest dim runs inside, in blocks that stay in the first cache
+// while the short dims pass over them.
+constexpr std::int64_t kShortRow = 8;
+constexpr std::int64_t kBlockBytes = 16384;
 int inner_dim(const KernelLoop& loop) noexcept {
-  if (loop.ndim < 2 || loop.shape[0] >= 16) return 0;
+  if (loop.ndim < 2 || loop.shape[0] >= kShortRow) return 0;
   const auto* longest = std::max_element(loop.shape, loop.shape + loop.ndim);
   return *longest > 4 * loop.shape[0] ? static_cast<int>(longest - loop.shape) : 0;
 }
 
-int run_loop(const Plan& plan, const KernelLoop& loop) noexcept {
-  const int inner = inner_dim(loop);
+int walk(const Plan& plan, const KernelLoop& loop, int inner) noexcept {
   std::int64_t strides[kMaxOperands];
   char* data[kMaxOperands];
   for (int k = 0; k < loop.operands; ++k) {
@@ -116,6 +118,17 @@ int run_loop(const Plan& plan, const KernelLoop& loop) noexcept {
     }
     if (d == loop.ndim) return 0;
   }
+}
+
+int run_loop(const Plan& plan, const KernelLoop& loop) noexcept {
+  const int inner = inner_dim(loop);
+  if (inner == 0) return walk(plan, loop, inner);
+  std::int64_t stride = 1;
+  for (int k = 0; k < loop.operands; ++k) stride = std::max(stride, std::abs(loop.strides[k][inner]));
+  const std::int64_t rows = loop.shape[inner], block = std::max(kBlockBytes / stride, kShortRow);
+  for (std::int64_t done = 0; done < rows; done += block)
+    walk(plan, slice_dim(loop, inner, done, std::min(done + block, rows)), inner);
+  return 0;
 }
 
 }  // namespace
