@@ -24,6 +24,8 @@ import _machine  # noqa: E402
 
 ROOT = HERE.parent
 HEADER_GOAL_S = 0.3
+CHECKED = "of a checked view"
+VIEW_GOAL_NS = 5.0
 # What about any C++ file includes before the SDK comes into it.
 USUAL = ("cstdint", "memory", "string", "utility", "vector")
 HEADERS = ("tensor_view.h", "check.h", "managed.h", "converter.h", "converters/std.h")
@@ -51,7 +53,10 @@ def run_benchmarks(program: pathlib.Path) -> list[dict[str, Any]]:
         peers = {r: t["best_ns"] for r, t in ordered.items() if r != "ours"}
         fastest = min(peers, key=peers.__getitem__, default=None)
         ratio = ordered["ours"]["best_ns"] / peers[fastest] if fastest and "ours" in ordered else None
-        cases.append({"case": case, "routes": ordered, "reference": fastest, "ratio": ratio})
+        made = {"case": case, "routes": ordered, "reference": fastest, "ratio": ratio}
+        if case.endswith(CHECKED) and fastest and "ours" in ordered:
+            made["met"] = ordered["ours"]["best_ns"] - peers[fastest] <= VIEW_GOAL_NS
+        cases.append(made)
     return sorted(cases, key=lambda c: c["case"].lower())  # the program runs them in a shuffled order
 
 
@@ -82,6 +87,10 @@ def header_costs(compiler: str, dlpack: pathlib.Path) -> list[dict[str, Any]]:
     return rows
 
 
+def _met(row: dict[str, Any]) -> str:
+    return "-" if "met" not in row else "yes" if row["met"] else "NO"
+
+
 def markdown(document: dict[str, Any]) -> str:
     machine = document["machine"]
     lines = [f"# C++ converters on {machine['kind']}", ""]
@@ -90,10 +99,11 @@ def markdown(document: dict[str, Any]) -> str:
         "",
         f"ns of processor time for one conversion and the end of its result, best of {REPETITIONS} repetitions in a "
         "shuffled order. The reference is the framework's own route, the fastest where there are several; 'ours' "
-        "validates, the others mostly do not.",
+        f"validates, the others mostly do not. {CHECKED.capitalize()} nothing is validated again: at most "
+        f"{VIEW_GOAL_NS:g} ns more than the bare constructor is the goal.",
         "",
-        "| conversion | ours, ns | reference, ns | ratio | other routes, ns |",
-        "| --- | ---: | ---: | ---: | --- |",
+        "| conversion | ours, ns | reference, ns | ratio | more, ns | met | other routes, ns |",
+        "| --- | ---: | ---: | ---: | ---: | --- | --- |",
     ]
     for case in document["cases"]:
         routes = {r: t["best_ns"] for r, t in case["routes"].items()}
@@ -104,6 +114,8 @@ def markdown(document: dict[str, Any]) -> str:
             f"{routes['ours']:,.1f}" if "ours" in routes else "-",
             f"`{reference}` {routes[reference]:,.1f}" if reference else "-",
             "-" if case["ratio"] is None else f"{case['ratio']:.2f}",
+            f"{routes['ours'] - routes[reference]:.1f}" if reference and "ours" in routes else "-",
+            _met(case),
             others or "-",
         ]
         lines.append("| " + " | ".join(cells) + " |")
@@ -119,8 +131,7 @@ def markdown(document: dict[str, Any]) -> str:
     ]
     for row in document["headers"]:
         added = "-" if row["added_s"] is None else f"{row['added_s']:.2f}"
-        met = "-" if "met" not in row else "yes" if row["met"] else "NO"
-        lines.append(f"| `{row['header']}` | {row['alone_s']:.2f} | {added} | {met} |")
+        lines.append(f"| `{row['header']}` | {row['alone_s']:.2f} | {added} | {_met(row)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +151,7 @@ def main() -> int:
         "headers": header_costs(args.compiler, args.build / "dlpack_include"),
     }
     _machine.publish(markdown(document), args.out / f"converters-{machine['kind']}.md")
-    return 0 if all(row.get("met", True) for row in document["headers"]) else 1
+    return 0 if all(row.get("met", True) for row in (*document["headers"], *document["cases"])) else 1
 
 
 if __name__ == "__main__":

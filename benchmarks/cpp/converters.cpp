@@ -58,6 +58,13 @@ Tensor& shared() {
   return owned.t;
 }
 
+// A view that was checked before, and that nobody knows while compiling.
+TensorView<float, 2, c_contig>& checked() {
+  static auto view = shared().view<float, 2, c_contig>();
+  benchmark::DoNotOptimize(view);
+  return view;
+}
+
 ROUTE("managed struct made and deleted/floor", [] {
   auto* m = fresh_managed();
   m->deleter(m);
@@ -164,6 +171,11 @@ ROUTE("Eigen::Map out/Eigen::Map(...)", [] {
   const DLTensor& t = shared().dl;
   return EigenMap<float>(static_cast<float*>(t.data), t.shape[0], t.shape[1], {t.strides[0], t.strides[1]});
 });
+ROUTE("Eigen::Map out, of a checked view/ours", [] { return to<EigenMap<float>>(checked()); });
+ROUTE("Eigen::Map out, of a checked view/Eigen::Map(...)", [] {
+  const auto& v = checked();
+  return EigenMap<float>(v.data(), v.extent(0), v.extent(1), {v.stride(0), v.stride(1)});
+});
 ROUTE("Eigen::Matrix in, moved/ours", [] { return from(Eigen::MatrixXf(4, 6)); });
 ROUTE("Eigen::Matrix in, moved/make_unique", [] { return std::make_unique<Eigen::MatrixXf>(Eigen::MatrixXf(4, 6)); });
 }  // namespace
@@ -178,6 +190,11 @@ ROUTE("mdspan out/mdspan(...)", [] {
   const DLTensor& t = shared().dl;
   return Mdspan(static_cast<float*>(t.data), t.shape[0], t.shape[1]);
 });
+ROUTE("mdspan out, of a checked view/ours", [] { return to<Mdspan>(checked()); });
+ROUTE("mdspan out, of a checked view/mdspan(...)", [] {
+  const auto& v = checked();
+  return Mdspan(v.data(), v.extent(0), v.extent(1));
+});
 }  // namespace
 #endif
 
@@ -190,6 +207,13 @@ ROUTE("xtensor adaptor out/xt::adapt", [] {
   const std::array<std::size_t, 2> shape{static_cast<std::size_t>(t.shape[0]), static_cast<std::size_t>(t.shape[1])};
   const std::array<std::ptrdiff_t, 2> strides{t.strides[0], t.strides[1]};
   return xt::adapt(static_cast<float*>(t.data), 24, xt::no_ownership(), shape, strides);
+});
+ROUTE("xtensor adaptor out, of a checked view/ours", [] { return to<XTensorView<float, 2>>(checked()); });
+ROUTE("xtensor adaptor out, of a checked view/xt::adapt", [] {
+  const auto& v = checked();
+  const std::array<std::size_t, 2> shape{static_cast<std::size_t>(v.extent(0)), static_cast<std::size_t>(v.extent(1))};
+  const std::array<std::ptrdiff_t, 2> strides{v.stride(0), v.stride(1)};
+  return xt::adapt(v.data(), 24, xt::no_ownership(), shape, strides);
 });
 }  // namespace
 #endif
@@ -226,6 +250,13 @@ namespace {
 ROUTE("Kokkos::View out/ours", [] { return to<KokkosView<float, 2>>(shared().view<float, 2>()); });
 ROUTE("Kokkos::View out/Kokkos::View(...)",
       [] { return KokkosView<float, 2>(memory(), Kokkos::LayoutStride(4, 6, 6, 1)); });
+ROUTE("Kokkos::View out, of a checked view/ours", [] { return to<KokkosView<float, 2>>(checked()); });
+ROUTE("Kokkos::View out, of a checked view/Kokkos::View(...)", [] {
+  const auto& v = checked();
+  const auto rows = static_cast<std::size_t>(v.extent(0)), columns = static_cast<std::size_t>(v.extent(1));
+  return KokkosView<float, 2>(v.data(), Kokkos::LayoutStride(rows, static_cast<std::size_t>(v.stride(0)), columns,
+                                                             static_cast<std::size_t>(v.stride(1))));
+});
 }  // namespace
 #endif
 

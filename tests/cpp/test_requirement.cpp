@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "dlbridge/tensor_view.h"
+
 namespace dlbridge {
 namespace {
 
@@ -65,6 +67,24 @@ TEST(Requirement, DenseWithAnotherRuleIsWhatHoldsBoth) {
   EXPECT_EQ(together(stride_rule::dense, stride_rule::c_contig), stride_rule::c_contig);
   EXPECT_EQ(together(stride_rule::dense, stride_rule::f_contig), stride_rule::f_contig);
   EXPECT_EQ(together(stride_rule::dense, stride_rule::dense), stride_rule::dense);
+}
+
+TEST(Requirement, ImpliesAnotherWhereWhateverMeetsItMeetsThat) {
+  using Rows = TensorView<float, 2, c_contig>;
+  using Any = TensorView<float, 2>;
+  constexpr Requirement kRows = Rows::kRequirement, kAny = Any::kRequirement, kNothing;
+  constexpr Requirement kRead = TensorView<const float, 2>::kRequirement;
+  constexpr Requirement kOnCuda = TensorView<float, 2, c_contig, on_cuda>::kRequirement;
+  Requirement positive, vectors;
+  positive.strides = stride_rule::positive;
+  vectors.min_rank = vectors.max_rank = 1;
+  static_assert(implies(kRows, kRows) && implies(kRows, kAny) && implies(kRows, kNothing) && implies(kAny, kRead));
+  EXPECT_TRUE(implies(kRows, positive));
+  EXPECT_FALSE(implies(kAny, positive) || implies(kAny, kRows));
+  static_assert(!implies(kRead, kAny) && !implies(kNothing, kRows) && !implies(kOnCuda, kRows));
+  EXPECT_FALSE(implies(kRows, vectors));
+  constexpr Requirement k3 = requirement_of<float, shape<dyn, 3>>(), k4 = requirement_of<float, shape<dyn, 4>>();
+  static_assert(implies(k3, k3) && implies(k3, kNothing) && !implies(kRows, k3) && !implies(k3, k4));
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ consteval Intersection all_needs_of() {
     return intersect(kStated, needs_of_parameter(&converter<X>::to));
   else return {kStated};
 }
+inline constexpr Requirement kUnchecked{};
 template <class X>
 inline constexpr Intersection kAllNeeds = all_needs_of<X>();
 template <class X>
@@ -160,15 +161,22 @@ inline Tensor repaired(const Tensor& t, const Requirement& needs, const options&
   if (v != Violation::kNone) throw_conversion("to", c, explain(v, t, needs));
 }
 
-// Validates against the capabilities, copies where that is wanted, orders before the consumer's stream.
-template <class X>
-void prepare(Tensor& t, const options& o, bool may_own = true) {
+// Validates against the capabilities, copies where that is wanted. `Known`: what has been checked of the tensor.
+template <class X, const Requirement& Known = kUnchecked>
+void validate(Tensor& t, const options& o, bool may_own = true) {
   static_assert(kAllNeeds<X>.conflict == Conflict::kNone,
                 "the converter's capabilities and the TensorView that its to() takes contradict each other: no tensor "
                 "meets both");
   constexpr bool kCopiesAnyway = converter<X>::capabilities.result == result_kind::copy;
-  if ((!kCopiesAnyway && o.copy == copy::always) || find_violation(t, kNeeds<X>) != Violation::kNone) [[unlikely]]
+  constexpr bool kKnown = implies(Known, kNeeds<X>);
+  if ((!kCopiesAnyway && o.copy == copy::always) || (!kKnown && find_violation(t, kNeeds<X>) != Violation::kNone))
+      [[unlikely]]
     repair_or_throw(t, kCaps<X>, kNeeds<X>, o, may_own || kCopiesAnyway);
+}
+// The same, and orders before the consumer's stream.
+template <class X>
+void prepare(Tensor& t, const options& o) {
+  validate<X>(t, o);
   order_for_use(t, o);
 }
 
@@ -317,7 +325,8 @@ X to(const TensorView<T, Rank, Layout, Device>& v, const options& o = {}) {
                 "const elements, or copy");
   Tensor t = v.descriptor();
   if constexpr (kCaps.result != result_kind::owner) {
-    detail::prepare<X>(t, o, false);
+    detail::validate<X, TensorView<T, Rank, Layout, Device>::kRequirement>(t, o, false);
+    order_for_use(v.ready(), v.device(), o);
     return converter<X>::to(t, o);
   }
 }

@@ -53,13 +53,14 @@ inline Tensor dense_copy_f(const Tensor& t, stream_ref stream = {}) {
 
 // Makes the consumer wait for the tensor's data as `o` says: its stream by an event, or the host. Host memory that a
 // device still writes is always waited for on the host.
-inline void order_for_use(const Tensor& t, const options& o) {
-  if (t.ready.is_ready() || o.sync == sync::none) [[likely]]
+inline void order_for_use(const Ordering& ready, DLDevice memory, const options& o) {
+  if (ready.is_ready() || o.sync == sync::none) [[likely]]
     return;
-  const int device = is_cuda(t.dl.device) ? t.dl.device.device_id : 0;
-  if (o.sync == sync::host || !is_cuda(t.dl.device)) return throw_if_failed("wait", cuda::synchronize(t.ready, device));
+  const int device = is_cuda(memory) ? memory.device_id : 0;
+  if (o.sync == sync::host || !is_cuda(memory)) return throw_if_failed("wait", cuda::synchronize(ready, device));
   const StreamHandle stream = o.stream ? o.stream.handle() : cuda::current_stream(device);
-  throw_if_failed("wait", cuda::order(stream, t.ready, device));
+  throw_if_failed("wait", cuda::order(stream, ready, device));
 }
+inline void order_for_use(const Tensor& t, const options& o) { order_for_use(t.ready, t.dl.device, o); }
 
 }  // namespace dlbridge

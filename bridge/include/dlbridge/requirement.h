@@ -54,6 +54,11 @@ struct ExtentList {
 
   constexpr explicit operator bool() const noexcept { return count > 0; }
   constexpr std::int64_t operator[](std::int32_t i) const noexcept { return values[i]; }
+  constexpr bool operator==(const ExtentList& other) const noexcept {
+    bool same = count == other.count;
+    for (std::int32_t i = 0; same && i < count; ++i) same = values[i] == other.values[i];
+    return same;
+  }
 };
 
 struct Requirement {
@@ -67,6 +72,8 @@ struct Requirement {
   bool distinct = false;         // no element is reached by two indices: what a writer needs
   std::uint32_t alignment = 0;   // bytes; 0: none
   bool element_aligned = false;  // what loads and stores of the element type need
+
+  constexpr bool operator==(const Requirement&) const noexcept = default;
 };
 
 // Why nothing can meet two requirements.
@@ -124,6 +131,12 @@ constexpr Intersection intersect(const Requirement& a, const Requirement& b) noe
   else if (r.extents && (r.min_rank != r.max_rank || r.extents.count != r.max_rank)) out.conflict = Conflict::kRank;
   else if (!detail::add_strides(r, b.strides)) out.conflict = Conflict::kLayout;
   return out;
+}
+
+// Whatever meets `a` meets `b`.
+constexpr bool implies(const Requirement& a, const Requirement& b) noexcept {
+  const Intersection all = intersect(a, b);
+  return all.conflict == Conflict::kNone && all.both == a;
 }
 
 enum class Violation : std::uint8_t {
