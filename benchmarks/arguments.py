@@ -1,8 +1,9 @@
-"""The cost of an array argument of a C++ function: dlbridge::Arg against nb::ndarray and py::array_t.
+"""What an array costs as the argument and as the result of a C++ function, by dlbridge's headers for pybind11 and
+nanobind, beside nb::ndarray, py::array_t and what the frameworks make by themselves.
 
     python benchmarks/arguments.py [--seconds 30] [--quick] [--check] [--out FOLDER]
 
-Two extension modules with the same functions are compiled at the start; see benchmarks/README.md for the method.
+Two extension modules with these functions are compiled at the start; see benchmarks/README.md for the method.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ import _machine  # noqa: E402
 import _report  # noqa: E402
 import argument_peers  # noqa: E402
 from _peers import Environment  # noqa: E402
-from _rows import CONTEXT, OURS, Contender, Row, bind, ours  # noqa: E402
+from _rows import CONTEXT, OURS, PEER, Contender, Row, bind, ours  # noqa: E402
 from _timing import measure  # noqa: E402
 from latency import FLOOR, Plan  # noqa: E402
 
 NANOBIND = "nanobind nb::ndarray"
 ARRAY_T = "py::array_t"
-GOAL = 0.6
+PYBIND11 = "dlbridge/pybind11.h"
+NANOBIND_H = "dlbridge/nanobind.h"
+OVER_MEMORY = "py::array_t over C++ memory"
+OWN = "the framework's empty()"
+GOAL = 0.5
+RESULT_GOAL = 1.2
 
 
 class Arguments:
@@ -43,6 +49,9 @@ class Arguments:
         """One row for each kind of array and way to define the function."""
         made: list[Row] = []
         makers = {"numpy": _numpy, "torch": _torch, "jax": _jax}
+        for key, make in makers.items():
+            title = f"{NANOBIND_H}: matrix argument, {key} array"
+            made.append(Row(f"{key} nanobind.h", title, (key,), self._by_nanobind(make), GOAL, NANOBIND))
         for key, make in makers.items():
             for way, function, goal in (
                 ("dlbridge::def", "rows", GOAL),
@@ -60,6 +69,11 @@ class Arguments:
                 self._matrix(_numpy, "rows_reference"), 1.0, ARRAY_T)
         )  # fmt: skip
         made.append(Row("any", "dlbridge::def: any array, numpy array", ("numpy",), self._any, GOAL, NANOBIND))
+        for key, (make, empty) in _EMPTY.items():
+            needs = ("numpy", "dlbridge" if key == "nd" else key)
+            title = f"dlbridge::like: new array, {key} array given"
+            reference = OVER_MEMORY if key == "numpy" else OWN
+            made.append(Row(f"{key} result", title, needs, self._result(key, make, empty), RESULT_GOAL, reference))
         return made
 
     def _matrix(self, make: Any, function: str) -> Any:
@@ -71,6 +85,33 @@ class Arguments:
                 yield Contender(ARRAY_T, (), lambda: bind(self.ours.rows_array_t, x))
             yield Contender("pybind11, no array", (), lambda: bind(self.ours.nothing, x), CONTEXT)
             yield Contender("nanobind, no array", (), lambda: bind(self.nanobind.nothing, x), CONTEXT)
+
+        return contenders
+
+    def _by_nanobind(self, make: Any) -> Any:
+        def contenders(env: Environment) -> Iterator[Contender]:
+            x = make(env)
+            yield ours(lambda: bind(self.nanobind.rows_dlbridge, x))
+            yield Contender(NANOBIND, (), lambda: bind(self.nanobind.rows, x))
+            yield Contender(PYBIND11, (), lambda: bind(self.ours.rows, x), CONTEXT)
+            yield Contender("nanobind, no array", (), lambda: bind(self.nanobind.nothing, x), CONTEXT)
+
+        return contenders
+
+    def _result(self, key: str, make: Any, empty: Any) -> Any:
+        """A function that takes a matrix and returns a new one, in memory of C++: so does pybind11's, for NumPy. The
+        other frameworks' own empty() takes no array, and memory of their own."""
+
+        def contenders(env: Environment) -> Iterator[Contender]:
+            x = make(env)
+            yield ours(lambda: bind(self.ours.made, x))
+            yield Contender(OWN, (), lambda: empty(env), CONTEXT if make is _numpy else PEER)
+            yield Contender(NANOBIND_H, (), lambda: bind(self.nanobind.made_dlbridge, x), CONTEXT)
+            if hasattr(self.nanobind, f"made_{key}"):
+                yield Contender(NANOBIND, (), lambda: bind(getattr(self.nanobind, f"made_{key}"), x))
+            if make is _numpy:
+                yield Contender(OVER_MEMORY, (), lambda: bind(self.ours.made_over_memory, x))
+                yield Contender(ARRAY_T, (), lambda: bind(self.ours.made_array_t, x))
 
         return contenders
 
@@ -90,6 +131,19 @@ def _torch(env: Environment) -> Any:
 
 def _jax(env: Environment) -> Any:
     return env.jax.numpy.ones((3, 4), "float32")
+
+
+def _nd(env: Environment) -> Any:
+    return env.dlbridge.nd.ones((3, 4), "float32", device="cpu")
+
+
+# An array of each framework, and the framework's own way to make one that nobody has written to.
+_EMPTY = {
+    "numpy": (_numpy, lambda env: bind(env.numpy.empty, (3, 4), env.numpy.dtype("float32"))),
+    "torch": (_torch, lambda env: bind(env.torch.empty, 3, 4)),
+    "nd": (_nd, lambda env: bind(env.dlbridge.nd.empty, (3, 4), "float32")),
+    "jax": (_jax, lambda env: bind(env.jax.numpy.empty, (3, 4), "float32")),
+}
 
 
 def run(seconds: float) -> dict[str, Any]:

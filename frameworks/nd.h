@@ -1,7 +1,10 @@
 // The ndarray of dlbridge, a consumer like any other.
 #pragma once
 
+#include "dlbridge/atomic.h"
 #include "frameworks/framework.h"
+#include "protocols/common/python.h"
+#include "protocols/common/streams.h"
 
 namespace dlbridge::frameworks {
 
@@ -12,7 +15,24 @@ inline constexpr Consumer kNdTakes[] = {
                .read_only = true},
      .enter = "from_dlpack"},
 };
+// It lies above this folder, and sets its way in here.
+inline PyObject* (*adopt_as_ndarray)(PyObject* tensor) noexcept = nullptr;
+
+inline PyObject* give_to_nd(py::TensorObject* tensor, const char* operation) {
+  static Atomic<bool> is_imported(false);
+  if (!is_imported.load()) [[unlikely]] {
+    if (!py::loaded_module("dlbridge.nd")) return nullptr;
+    is_imported.store(true);
+  }
+  const py::Ref kept(py::settled(py::as_tensor(py::Ref::borrow(py::as_object(tensor)).release()), operation));
+  return kept ? adopt_as_ndarray(kept.get()) : nullptr;
+}
 inline constexpr const char* kNdNames[] = {"dlbridge.nd"};
-inline constexpr Framework kNd{.name = "nd", .module = "dlbridge.nd", .aliases = kNdNames, .consumers = kNdTakes};
+inline constexpr Framework kNd{.name = "nd",
+                               .module = "dlbridge.nd",
+                               .aliases = kNdNames,
+                               .consumers = kNdTakes,
+                               .give = give_to_nd,
+                               .shares = takes_as_is<kNdTakes>};
 
 }  // namespace dlbridge::frameworks

@@ -18,19 +18,22 @@ from nanobind_peer import BUILD_TIMEOUT_S, RELEASE_FLAGS, BuildError, compiler
 HERE = pathlib.Path(__file__).parent
 
 
+def _flags() -> list[str]:
+    return ["-std=c++20", *(flag for flag in RELEASE_FLAGS if not flag.startswith("-std="))]
+
+
 def _nanobind_command() -> list[str]:
     nanobind = importlib.import_module("nanobind")
     sources = pathlib.Path(nanobind.source_dir())
     robin_map = sources.parent / "ext" / "robin_map" / "include"
-    includes = (nanobind.include_dir(), str(robin_map))
+    includes = (nanobind.include_dir(), str(robin_map), importlib.import_module("dlbridge").get_include())
     source = (str(HERE / "nanobind_args.cpp"), str(sources / "nb_combined.cpp"))
-    return [*RELEASE_FLAGS, *(f"-I{i}" for i in includes), *source]
+    return [*_flags(), *(f"-I{i}" for i in includes), *source]
 
 
 def _pybind11_command() -> list[str]:
     includes = (importlib.import_module("pybind11").get_include(), importlib.import_module("dlbridge").get_include())
-    flags = [flag for flag in RELEASE_FLAGS if not flag.startswith("-std=")]
-    return ["-std=c++20", *flags, *(f"-I{i}" for i in includes), str(HERE / "pybind11_args.cpp")]
+    return [*_flags(), *(f"-I{i}" for i in includes), str(HERE / "pybind11_args.cpp")]
 
 
 def _build(name: str, command: list[str], folder: str) -> str:

@@ -40,11 +40,20 @@ inline void free_host_block(void* block) noexcept {
 inline constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr bool takes_huge_pages(std::int64_t bytes) noexcept { return bytes >= 2 * kHugePage; }
 
-inline Status allocate_host_block(std::int64_t bytes, void*& block) {
-  // 256 is what DLPack asks of producers where they can, and what a large copy can afford.
-  const std::int64_t alignment = takes_huge_pages(bytes) ? kHugePage : bytes >= 256 ? 256 : 64;
+// `block` is what free_host_block() takes, `data` where `bytes` of aligned memory begin in it.
+inline Status allocate_host_block(std::int64_t bytes, void*& block, void*& data) {
   const auto size = static_cast<std::size_t>(bytes);
-  if (::posix_memalign(&block, static_cast<std::size_t>(alignment), size) != 0) [[unlikely]]
+  if (takes_huge_pages(bytes)) {
+    if (::posix_memalign(&block, static_cast<std::size_t>(kHugePage), size) != 0) block = nullptr;
+    data = block;
+  } else {
+    // 256 is what DLPack asks of producers where they can, and what a large copy can afford. malloc() has small blocks
+    // at hand, aligned ones take five times as long.
+    const std::uintptr_t alignment = bytes >= 256 ? 256 : 64;
+    block = std::malloc(size + alignment);
+    data = static_cast<std::byte*>(block) + (0 - reinterpret_cast<std::uintptr_t>(block)) % alignment;
+  }
+  if (block == nullptr) [[unlikely]]
     return out_of_host_memory(static_cast<std::uint64_t>(bytes));
   // Fresh memory is touched for the first time by the copy: with small pages the faults take longer than the copy.
   if (takes_huge_pages(bytes)) static_cast<void>(::madvise(block, size, MADV_HUGEPAGE));
@@ -94,10 +103,10 @@ inline Status allocate_host(DLDataType dtype, std::int32_t ndim, const std::int6
   Tensor made;
   DLBRIDGE_TRY(detail::describe_dense(dtype, ndim, shape, flags, made, bytes));
   if (bytes > 0) {
-    void* block = nullptr;
-    DLBRIDGE_TRY(detail::allocate_host_block(bytes, block));
+    void *block = nullptr, *data = nullptr;
+    DLBRIDGE_TRY(detail::allocate_host_block(bytes, block, data));
     made.owner = Owner(block, detail::free_host_block);
-    made.dl.data = block;
+    made.dl.data = data;
   }
   out = std::move(made);
   return {};

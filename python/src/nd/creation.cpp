@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "frameworks/nd.h"
 #include "frameworks/numpy.h"
 #include "ndarray/core/copy.h"
 #include "ndarray/core/fill.h"
@@ -215,6 +216,9 @@ Ref adopt_any(PyObject* object, bool may_copy = false) {
   if (is_array(object)) return Ref::borrow(object);
   return owned(adopt(as_tensor(read_source(object, may_copy).get())));
 }
+PyObject* adopt_tensor(PyObject* tensor) noexcept {
+  return guarded([=] { return adopt_any(tensor).release(); });
+}
 
 }  // namespace
 
@@ -324,6 +328,7 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 }  // namespace
 
 void init_creation(PyObject* module) {
+  frameworks::adopt_as_ndarray = adopt_tensor;
   add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(),
                          method<kArray, array<true>, kArrayName>(), method<kAsarray, array<false>, kAsarrayName>(),
                          method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),

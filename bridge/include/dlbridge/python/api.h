@@ -160,6 +160,8 @@ class Reference {
   // A reference of its own to any object, or to none. Any thread, with the GIL or without.
   static Reference to(PyObject* object) {
     if (object == nullptr) return {};
+    if (holds_gil()) [[likely]]
+      return Reference(Py_NewRef(object));
     const PyGILState_STATE state = detail::outlive_thread_exit(PyGILState_Ensure);
     Py_INCREF(object);
     PyGILState_Release(state);
