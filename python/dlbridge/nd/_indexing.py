@@ -278,7 +278,7 @@ def ravel_multi_index(
         )
     if prod(extents) >= 1 << 63:
         raise ValueError(
-            f"ravel_multi_index(): dims {extents} have more positions than an int64 counts. Give smaller ones"
+            f"ravel_multi_index(): dims {extents} have more positions than int64 counts. Give smaller ones"
         )
     broadcast_shapes(*[part.shape for part in parts])
     flat: Any = 0
