@@ -16,27 +16,29 @@ namespace dlbridge::frameworks {
 
 namespace {
 
-CupyLayout layout;  // guarded by the GIL
+CupyLayout layout;
 
 // The last dtype seen, held so that its address stays its own: nearly every array has the same.
 struct KnownDType {
   PyObject* object = nullptr;
   const DTypeInfo* row = nullptr;
 };
-KnownDType known_dtype;
+py::SharedWords<KnownDType> known_dtype;
 
 [[gnu::noinline]] const DTypeInfo* look_up_dtype(PyObject* dtype) noexcept {
   const DTypeInfo* row = find_plain_dtype(dtype);
   if (row == nullptr) return nullptr;
-  PyObject* old = known_dtype.object;
-  known_dtype = {py::Ref::borrow(dtype).release(), row};
-  Py_XDECREF(old);
+  KnownDType old;
+  if (!known_dtype.replace({py::Ref::borrow(dtype).release(), row}, old)) old.object = dtype;
+  Py_XDECREF(old.object);
   return row;
 }
 
 // Everything but the source. False: unusual, ask the ordinary readers.
 bool decode(const CupyMembers& members, Tensor& tensor) {
-  const DTypeInfo* row = members.dtype == known_dtype.object ? known_dtype.row : look_up_dtype(members.dtype);
+  KnownDType known;
+  const bool is_known = known_dtype.read(known) && members.dtype == known.object;
+  const DTypeInfo* row = is_known ? known.row : look_up_dtype(members.dtype);
   if (row == nullptr || members.data == 0) [[unlikely]]
     return false;
   tensor.set_dtype(*row);

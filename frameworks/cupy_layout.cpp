@@ -114,18 +114,13 @@ bool same_members(const CupyMembers& members, const Sample& sample) {
 void* find_stream_function() {
   const py::Ref functions = py::loaded_global("cupy_backends.cuda.stream", "__pyx_capi__");
   if (!functions || !PyDict_Check(functions.get())) return nullptr;
-  PyObject* capsule = PyDict_GetItemString(functions.get(), "get_stream_ptr");  // borrowed
+  const py::Ref capsule = py::dict_item(functions.get(), "get_stream_ptr");
   constexpr const char* kSignature = "intptr_t (int)";
-  if (capsule == nullptr || !PyCapsule_IsValid(capsule, kSignature)) return nullptr;
-  return PyCapsule_GetPointer(capsule, kSignature);
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), kSignature)) return nullptr;
+  return PyCapsule_GetPointer(capsule.get(), kSignature);
 }
 
 }  // namespace
-
-void CupyLayout::learn() noexcept {
-  --attempts_left_;
-  ready_ = learn_quietly([this] { return learn_from_samples(); });
-}
 
 bool CupyLayout::learn_from_samples() {
   const py::Ref cupy = py::loaded_module("cupy");

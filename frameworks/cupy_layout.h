@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "protocols/common/python.h"
+#include "frameworks/samples.h"
 
 namespace dlbridge::frameworks {
 
@@ -22,9 +22,7 @@ class CupyLayout {
  public:
   // Makes the samples and looks, at the first calls only. Never sets a Python error. False: nothing is known.
   bool ready() noexcept {
-    if (!ready_ && attempts_left_ > 0) [[unlikely]]
-      learn();
-    return ready_;
+    return learner_.ready([this] { return learn_from_samples(); });
   }
 
   // False where the array is not as the samples were. Only for objects of exactly cupy.ndarray, after ready().
@@ -60,13 +58,11 @@ class CupyLayout {
  private:
   static constexpr std::uintptr_t kMaxVectorBytes = 64 * sizeof(std::int64_t);
 
-  void learn() noexcept;
   bool learn_from_samples();
 
   using StreamFunction = std::intptr_t (*)(int device);
 
-  int attempts_left_ = 2;
-  bool ready_ = false;
+  Learner learner_{2};
   std::size_t shape_word_ = 0;  // of the vector's begin in the array, in words; its end follows
   std::size_t strides_word_ = 0;
   std::size_t dtype_word_ = 0;

@@ -36,8 +36,8 @@ bool is_tracer(PyTypeObject* type, const DLPackExchangeAPI*) noexcept {
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
     auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
     if (std::strcmp(base->tp_name, "Tracer") != 0 || !PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) continue;
-    PyObject* const module = PyDict_GetItemString(base->tp_dict, "__module__");
-    const char* name = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+    const py::Ref module = py::dict_item(base->tp_dict, "__module__");
+    const char* name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
     PyErr_Clear();
     if (name != nullptr && std::strncmp(name, "jax.", 4) == 0) return true;
   }

@@ -20,9 +20,11 @@
 
 namespace dlbridge::frameworks {
 
-PyTypeObject* numpy_array_type = nullptr;
+constinit Atomic<PyTypeObject*> numpy_array_type;
 
 namespace {
+
+py::Mutex connecting;
 
 static_assert(sizeof(npy_intp) == sizeof(std::int64_t));
 
@@ -138,8 +140,10 @@ bool connect_numpy() {
   if (numpy_array_type != nullptr) return true;
   // Without importing: an object of NumPy's can only be here if somebody imported it.
   if (!py::loaded_module("numpy")) return true;
+  const py::MutexHold hold(connecting);
+  if (numpy_array_type != nullptr) return true;
   if (PyArray_ImportNumPyAPI() < 0) return false;
-  numpy_array_type = &PyArray_Type;
+  numpy_array_type.store(&PyArray_Type);
   return true;
 }
 

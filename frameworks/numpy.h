@@ -1,6 +1,7 @@
 // NumPy: its arrays read and made through its C API, which is connected once somebody else has imported it.
 #pragma once
 
+#include "dlbridge/atomic.h"
 #include "dlbridge/dtype.h"
 #include "frameworks/framework.h"
 #include "protocols/common/record_tensor.h"
@@ -11,7 +12,7 @@ namespace dlbridge::frameworks {
 extern const ArrayKind kNumpyArray;
 
 // numpy.ndarray once NumPy is imported by somebody; nullptr before. Borrowed, never freed.
-extern PyTypeObject* numpy_array_type;
+extern constinit Atomic<PyTypeObject*> numpy_array_type;
 // Looks whether NumPy has been imported by now; never imports it. False with a Python error set.
 bool connect_numpy();
 // The table's row for a numpy.dtype object of NumPy's own types in native byte order; nullptr for anything else.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "dlbridge/atomic.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/python.h"
 
@@ -48,6 +49,36 @@ bool learn_quietly(Learn learn) noexcept {
   PyErr_Clear();
   return learned;
 }
+
+// Learns at the first calls only, and in one thread at a time: the others do without meanwhile.
+class Learner {
+ public:
+  constexpr explicit Learner(int attempts) noexcept : attempts_left_(attempts) {}
+
+  // Whether `learn`, a function that learn_quietly() takes, has learned something by now.
+  template <class Learn>
+  bool ready(Learn learn) noexcept {
+    if (!ready_ && attempts_left_ > 0) [[unlikely]]
+      attempt(learn);
+    return ready_;
+  }
+
+ private:
+  template <class Learn>
+  [[gnu::cold, gnu::noinline]] void attempt(Learn learn) noexcept {
+    bool is_busy = false;
+    if (!busy_.replace(is_busy, true)) return;
+    if (!ready_) {
+      attempts_left_.sub(1);
+      ready_.store(learn_quietly(learn));
+    }
+    busy_.store(false);
+  }
+
+  Atomic<int> attempts_left_;
+  Atomic<bool> busy_;
+  Atomic<bool> ready_;  // what is learned is written before, and constant from then on
+};
 
 // Null in, null out: a chain of calls is checked at its end.
 inline py::Ref attribute(PyObject* object, const char* name) {

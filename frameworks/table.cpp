@@ -107,13 +107,13 @@ const ArrayKind* find_kind(std::span<const ArrayKind> kinds, PyTypeObject* type,
   return nullptr;
 }
 
-// The module where it is defined; of a static type its name, whose last part is the class.
-std::string_view home_of(PyTypeObject* type) noexcept {
+// The module where it is defined; of a static type its name, whose last part is the class. `held` keeps the text.
+std::string_view home_of(PyTypeObject* type, py::Ref& held) noexcept {
   std::string_view name = type->tp_name;
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
-    PyObject* const module = PyDict_GetItemString(type->tp_dict, "__module__");
+    held = py::dict_item(type->tp_dict, "__module__");
     Py_ssize_t size = 0;
-    const char* text = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, &size) : nullptr;
+    const char* text = held && PyUnicode_Check(held.get()) ? PyUnicode_AsUTF8AndSize(held.get(), &size) : nullptr;
     if (text == nullptr) return PyErr_Clear(), "";
     name = {text, static_cast<std::size_t>(size)};
   }
@@ -129,7 +129,8 @@ const Framework* find_package(PyTypeObject* type) noexcept {
   if (type == &PyMemoryView_Type) return &kBuffer;
   PyObject* const bases = type->tp_mro;
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
-    const std::string_view home = home_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)));
+    py::Ref held;
+    const std::string_view home = home_of(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i)), held);
     for (const Framework* framework : kFrameworks)
       if (framework != &kBuffer && is_within(home, framework->module)) return framework;
   }

@@ -2,6 +2,7 @@
 // and those with the conj or neg bit pass through it as if they were plain data.
 #include "frameworks/torch.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,9 +27,8 @@ struct TorchChecks {
   void* requires_grad_closure = nullptr;
   PyCFunction is_conj = nullptr;
   PyCFunction is_neg = nullptr;
-  bool ready = false;
 };
-TorchChecks checks;
+Atomic<const TorchChecks*> known_checks;  // found once, never freed
 TorchBits bits;
 
 PyCFunction find_method(PyObject* type, PyObject* name) {
@@ -38,9 +38,10 @@ PyCFunction find_method(PyObject* type, PyObject* name) {
   return method->ml_flags == METH_NOARGS ? method->ml_meth : nullptr;
 }
 
-void find_checks(PyTypeObject* type) {
+[[gnu::cold, gnu::noinline]] const TorchChecks& find_checks(PyTypeObject* type) {
   auto* object = reinterpret_cast<PyObject*>(type);
-  checks.ready = true;
+  auto made = std::make_unique<TorchChecks>();
+  TorchChecks& checks = *made;
   const py::Ref descriptor(PyObject_GetAttr(object, py::names.requires_grad));
   if (descriptor && Py_IS_TYPE(descriptor.get(), &PyGetSetDescr_Type)) {
     const PyGetSetDef* getset = reinterpret_cast<PyGetSetDescrObject*>(descriptor.get())->d_getset;
@@ -50,6 +51,8 @@ void find_checks(PyTypeObject* type) {
   checks.is_conj = find_method(object, py::names.is_conj);
   checks.is_neg = find_method(object, py::names.is_neg);
   PyErr_Clear();
+  const TorchChecks* before = nullptr;
+  return known_checks.replace(before, made.get()) ? *made.release() : *before;
 }
 
 // 1 true, 0 false, -1 with a Python error set. `fast` null: the attribute is looked up.
@@ -85,15 +88,16 @@ bool ask_torch(PyObject* object, bool may_be_complex, const TorchChecks& by, py:
 bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
   if (bits.ready() && bits.surely_plain(object)) [[likely]]
     return true;
-  if (!checks.ready) [[unlikely]]
-    find_checks(Py_TYPE(object));
-  return ask_torch(object, dtype.code == kDLComplex, checks, call);
+  const TorchChecks* checks = known_checks;
+  if (checks == nullptr) [[unlikely]]
+    checks = &find_checks(Py_TYPE(object));
+  return ask_torch(object, dtype.code == kDLComplex, *checks, call);
 }
 
 // PyTorch's default and pooled streams live as long as the process; one that it was given (torch.cuda.ExternalStream)
 // is the user's. The id of such a stream is its handle, that of PyTorch's own is none.
 [[gnu::cold, gnu::noinline]] void note_own_stream(StreamHandle stream, int device) {
-  static StreamHandle last_foreign = 0;
+  static constinit Atomic<StreamHandle> last_foreign;
   if (stream == last_foreign) return;
   py::ErrorGuard guard;
   const py::Ref cuda_module = py::loaded_global("torch", "cuda");
@@ -105,7 +109,7 @@ bool check_lazy_bits(PyObject* object, DLDataType dtype, py::ReadCall& call) {
                      PyLong_AsVoidPtr(id.get()) != reinterpret_cast<void*>(stream);
   PyErr_Clear();
   if (known) cuda::note_lasting_stream(stream);
-  else last_foreign = stream;
+  else last_foreign.store(stream);
 }
 
 // What a tensor without readable memory is, in the words of dlbridge/_wrappers.py; empty: none of those it knows.
@@ -216,8 +220,9 @@ constexpr const char* kNames[] = {"pytorch"};
 // By its C exchange table (PyTorch 2.10 and newer): from_dlpack() costs about ten times as much. The table lives as
 // long as the process.
 PyObject* give(py::TensorObject* tensor, const char* operation) {
-  static const DLPackExchangeAPI* api = nullptr;
-  if (api == nullptr) api = exchange_table_of("torch", "Tensor");
+  static constinit Atomic<const DLPackExchangeAPI*> known;
+  const DLPackExchangeAPI* api = known;
+  if (api == nullptr) known.store(api = exchange_table_of("torch", "Tensor"));
   return api != nullptr ? dlpack::give_to_exchange(tensor, api, operation) : nullptr;
 }
 

@@ -70,11 +70,6 @@ std::optional<std::size_t> first_word(std::size_t count, Predicate holds) {
 
 }  // namespace
 
-void TorchBits::learn() noexcept {
-  --attempts_left_;
-  ready_ = learn_quietly([this] { return learn_from_samples(); });
-}
-
 bool TorchBits::learn_from_samples() {
   const py::Ref torch = py::loaded_module("torch");
   Samples s;

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "protocols/common/python.h"
+#include "frameworks/samples.h"
 
 namespace dlbridge::frameworks {
 
@@ -18,9 +18,7 @@ class TorchBits {
  public:
   // Makes the samples and looks, at the first calls only. Never sets a Python error. False: ask PyTorch.
   bool ready() noexcept {
-    if (!ready_ && attempts_left_ > 0) [[unlikely]]
-      learn();
-    return ready_;
+    return learner_.ready([this] { return learn_from_samples(); });
   }
 
   // True: surely no grad, no conj bit, no neg bit. False: ask PyTorch. Only for objects of exactly torch.Tensor.
@@ -31,11 +29,9 @@ class TorchBits {
   }
 
  private:
-  void learn() noexcept;
   bool learn_from_samples();
 
-  int attempts_left_ = 8;  // a mode (FakeTensorMode, inference mode) makes other tensors: nothing to learn then
-  bool ready_ = false;
+  Learner learner_{8};             // a mode (FakeTensorMode, inference mode) makes other tensors: nothing to learn then
   Py_ssize_t impl_offset_ = 0;     // of the C++ tensor's address in the Python object, bytes
   std::size_t keys_word_ = 0;      // of the dispatch key set in the C++ tensor, in words
   std::size_t autograd_word_ = 0;  // of the pointer to the autograd data, in words

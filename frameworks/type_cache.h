@@ -1,10 +1,10 @@
-// What was found out about a type, remembered while the type stays as it is. All functions need the GIL.
+// What was found out about a type, remembered while the type stays as it is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "protocols/common/python.h"
+#include "protocols/common/threads.h"
 
 namespace dlbridge::frameworks {
 
@@ -16,10 +16,10 @@ class TypeCache {
   // remembered. What `classify` throws passes through, and nothing is remembered.
   template <class Classify>
   Found get(PyTypeObject* type, Classify classify) {
-    Entry& entry = entries_[slot_of(type)];
-    if (entry.type == type && is_current(entry)) [[likely]]
+    Slot& slot = entries_[slot_of(type)];
+    if (Entry entry; slot.read(entry) && entry.type == type && is_current(entry)) [[likely]]
       return entry.found;
-    return find_out(type, entry, classify);
+    return find_out(type, slot, classify);
   }
 
  private:
@@ -29,14 +29,23 @@ class TypeCache {
     Found found{};
   };
 
+  using Slot = py::SharedWords<Entry>;
+
   template <class Classify>
-  [[gnu::noinline, gnu::cold]] static Found find_out(PyTypeObject* type, Entry& entry, Classify classify) {
+  [[gnu::noinline, gnu::cold]] static Found find_out(PyTypeObject* type, Slot& slot, Classify classify) {
+    const unsigned before = version_of(type);
     const Found found = classify(type);  // may come here again for another type of this slot: stored when it is done
-    PyTypeObject* old = entry.type;
+    unsigned version = version_of(type);
+    if (py::kFreeThreaded && version != before) version = 0;  // another thread may have changed it: ask again
     Py_INCREF(type);
-    entry = {type, type->tp_version_tag, found};
-    Py_XDECREF(old);  // last: it may run Python code, which may come here again
+    Entry old;
+    if (!slot.replace({type, version, found}, old)) old.type = type;
+    Py_XDECREF(old.type);  // last: it may run Python code, which may come here again
     return found;
+  }
+
+  static unsigned version_of(PyTypeObject* type) noexcept {
+    return __atomic_load_n(&type->tp_version_tag, __ATOMIC_ACQUIRE);
   }
 
   static std::size_t slot_of(PyTypeObject* type) noexcept {
@@ -50,10 +59,10 @@ class TypeCache {
 #if PY_VERSION_HEX < 0x030D0000
     if (!PyType_HasFeature(entry.type, Py_TPFLAGS_VALID_VERSION_TAG)) return false;
 #endif
-    return entry.version != 0 && entry.type->tp_version_tag == entry.version;
+    return entry.version != 0 && version_of(entry.type) == entry.version;
   }
 
-  Entry entries_[kSlots];
+  Slot entries_[kSlots];
 };
 
 // Whether the type or a base has the attribute. Runs no code of a metaclass.

@@ -15,7 +15,7 @@ void release_export(void* object) noexcept {
   if (!py::interpreter_alive()) return;  // the process frees the rest
   const py::GilHold gil;
   const py::ErrorGuard guard;
-  --py::live.exports;
+  py::live.exports.add(-1);
   py::drop(static_cast<PyObject*>(object));
 }
 
@@ -23,7 +23,7 @@ void release_export(void* object) noexcept {
 Tensor shared_tensor(PyObject* object) {
   Tensor out = dlbridge::detail::alias_of(py::as_tensor(object)->tensor);
   Py_INCREF(object);
-  ++py::live.exports;
+  py::live.exports.add(1);
   out.owner = Owner(object, release_export);
   return out;
 }

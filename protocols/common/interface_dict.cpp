@@ -18,7 +18,7 @@ bool refuse(const InterfaceDict& interface, ErrorCode code, const std::string& t
 
 // False with a Python error set; null where the key is missing.
 bool get(const InterfaceDict& interface, PyObject* key, Ref& out) {
-  out = Ref::borrow(PyDict_GetItemWithError(interface.dict, key));
+  out = dict_item(interface.dict, key);
   return out || PyErr_Occurred() == nullptr;
 }
 
@@ -92,11 +92,10 @@ PyObject* make_pattern(const DTypeInfo& dtype, int version, bool with_stream) {
 // A dictionary of the dtype with all its keys, to be copied and filled in: quicker than making one by one.
 // Borrowed, kept for good; null where the dtype has no typestr, or with a Python error set.
 PyObject* pattern_of(const DTypeInfo& dtype, int version, bool with_stream) {
-  static PyObject* patterns[2][2][kDTypes.size()];  // version 2 and 3, guarded by the GIL
+  static constinit Atomic<PyObject*> patterns[2][2][kDTypes.size()];  // version 2 and 3
   if (dtype.kind == 0) return nullptr;
-  PyObject*& pattern = patterns[version == 2][with_stream][static_cast<std::size_t>(dtype.id)];
-  if (pattern == nullptr) pattern = make_pattern(dtype, version, with_stream);
-  return pattern;
+  return find_once(patterns[version == 2][with_stream][static_cast<std::size_t>(dtype.id)],
+                   [&] { return make_pattern(dtype, version, with_stream); });
 }
 
 }  // namespace

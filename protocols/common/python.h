@@ -21,13 +21,22 @@ using dlbridge::detail::outlive_thread_exit;
 // Null is allowed. Only what gives the last reference up runs code, and so needs that frame.
 [[gnu::always_inline]] inline void drop(PyObject* object) noexcept {
   if (object == nullptr) return;
-#ifndef Py_GIL_DISABLED
+#ifndef Py_GIL_DISABLED  // there no count says that nobody lets go meanwhile
   if (Py_REFCNT(object) > 1) [[likely]] {
     Py_DECREF(object);
     return;
   }
 #endif
   drop_protected(object);
+}
+
+// Of an object that had other references a moment ago: without the GIL another thread may have let go of them since.
+[[gnu::always_inline]] inline void drop_shared(PyObject* object) noexcept {
+#ifdef Py_GIL_DISABLED
+  drop_protected(object);
+#else
+  Py_DECREF(object);
+#endif
 }
 
 // Owns one reference. Null is allowed and means "a Python error is set" where a function returns it.
@@ -109,17 +118,38 @@ inline Ref optional_attribute(PyObject* object, PyObject* name) noexcept {
   }));
 }
 
+// An item of a dictionary that other threads may change. Null where there is none, or with a Python error set.
+inline Ref dict_item(PyObject* dict, PyObject* key) noexcept {
+#ifdef Py_GIL_DISABLED
+  PyObject* item = nullptr;
+  PyDict_GetItemRef(dict, key, &item);
+  return Ref(item);
+#else
+  return Ref::borrow(PyDict_GetItemWithError(dict, key));
+#endif
+}
+// The same by the text of a key; no Python error is set.
+inline Ref dict_item(PyObject* dict, const char* key) noexcept {
+#ifdef Py_GIL_DISABLED
+  PyObject* item = nullptr;
+  if (PyDict_GetItemStringRef(dict, key, &item) < 0) PyErr_Clear();
+  return Ref(item);
+#else
+  return Ref::borrow(PyDict_GetItemString(dict, key));
+#endif
+}
+
 // A module that somebody has imported; nothing is imported here. Null, with no Python error set, where there is none:
 // also where sys.modules has None (which blocks an import), or something else than a module.
 inline Ref loaded_module(const char* name) noexcept {
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
-  return module != nullptr && PyModule_Check(module) ? Ref::borrow(module) : Ref();
+  Ref module = dict_item(PyImport_GetModuleDict(), name);
+  return module && PyModule_Check(module.get()) ? std::move(module) : Ref();
 }
 
 // A global of such a module, by its dictionary: no __getattr__ of a module's runs.
 inline Ref loaded_global(const char* module_name, const char* name) noexcept {
   const Ref module = loaded_module(module_name);
-  return module ? Ref::borrow(PyDict_GetItemString(PyModule_GetDict(module.get()), name)) : Ref();
+  return module ? dict_item(PyModule_GetDict(module.get()), name) : Ref();
 }
 
 // The pending exception as an object, with its traceback, and clears it. Null where there is none.

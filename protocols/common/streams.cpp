@@ -82,10 +82,10 @@ bool parse_stream(PyObject* argument, const char* operation, StreamArgument& out
 }
 
 Status check_stream(StreamHandle stream) {
-  static StreamHandle last_good = kLegacyStream;  // guarded by the GIL
+  static constinit Atomic<StreamHandle> last_good(kLegacyStream);
   if (stream == last_good) return {};
   DLBRIDGE_TRY(cuda::check_stream_handle(stream));
-  last_good = stream;
+  last_good.store(stream);
   return {};
 }
 
@@ -184,6 +184,7 @@ bool record_stream(TensorObject* self, PyObject* argument) {
   if (!parse_user(self->tensor, argument, "Tensor.record_stream()", stream)) return false;
   // Another thread may drop the tensor; the legacy default stream waits for the per-thread ones of all threads.
   if (stream == kPerThreadStream) stream = kLegacyStream;
+  const CriticalSection of_self(as_object(self));
   std::vector<StreamHandle>& users = notes_of(self).users;
   for (const StreamHandle known : users)
     if (known == stream) return true;

@@ -36,15 +36,23 @@ struct TensorTypes {
 };
 extern TensorTypes tensor_types;
 
-// Live objects, for leak tests. Guarded by the GIL.
+// Live objects, for leak tests.
 struct LiveCounts {
-  Py_ssize_t tensors = 0;
-  Py_ssize_t exports = 0;
+  SharedCount tensors;
+  SharedCount exports;
 };
 extern LiveCounts live;
 
+// An object that holds no reference any more but the one to its type.
+inline void free_memory(TensorObject* self) noexcept {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_Del(self);
+  Py_DECREF(type);
+}
+using TensorFreelist = Freelist<TensorObject, free_memory>;
+
 // Of the three exact types: the small case allocates nothing.
-extern Freelist<TensorObject> tensor_freelist;
+extern DLBRIDGE_PER_THREAD TensorFreelist tensor_freelist;
 
 inline bool is_tensor(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
@@ -69,7 +77,7 @@ inline void begin_contents(TensorObject* self, Protocol protocol) noexcept {
   self->source = nullptr;
   self->weakrefs = nullptr;
   self->protocol = protocol;
-  ++live.tensors;
+  live.tensors.add(1);
 }
 
 // Orders the release of the memory behind the streams that are noted, and frees the notes. Before anything is released.
@@ -82,7 +90,7 @@ inline void drop_contents(TensorObject* self) noexcept {
     settle_notes(self);
   self->tensor.~Tensor();
   drop(std::exchange(self->source, nullptr));
-  --live.tensors;
+  live.tensors.add(-1);
 }
 
 // The end of a dead object of a Tensor type. One of an `exact` type goes to `recycle`.
@@ -124,10 +132,8 @@ inline void change_type(TensorObject* self, PyTypeObject* type) noexcept {
 inline void recycle_tensor(TensorObject* self) noexcept {
   if (Py_TYPE(as_object(self)) != tensor_types.host) [[unlikely]]
     change_type(self, tensor_types.host);
-  if (tensor_freelist.push(self)) [[likely]]
-    return;
-  PyObject_GC_Del(self);
-  Py_DECREF(tensor_types.host);
+  if (!tensor_freelist.push(self)) [[unlikely]]
+    free_memory(self);
 }
 
 // The last step of every reader: picks the type that the device allows, and shows the object to the collector where

@@ -37,10 +37,10 @@ bool query_cuda_stream(const DLPackExchangeAPI* api, py::ReadCall& call, Tensor&
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
   // Subclasses inherit the attribute but not the promise: only a type's own table counts, so look in its __dict__.
   if (type->tp_dict == nullptr) return nullptr;
-  PyObject* capsule = PyDict_GetItemWithError(type->tp_dict, py::names.dlpack_c_exchange_api);
+  const py::Ref capsule = py::dict_item(type->tp_dict, py::names.dlpack_c_exchange_api);
   PyErr_Clear();
-  if (capsule == nullptr || !PyCapsule_IsValid(capsule, kExchangeApiName)) return nullptr;
-  auto* header = static_cast<const DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule, kExchangeApiName));
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), kExchangeApiName)) return nullptr;
+  auto* header = static_cast<const DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule.get(), kExchangeApiName));
   for (int depth = 0; header != nullptr && depth < 16; ++depth) {
     if (header->version.major == kDLPackVersion.major) {
       const auto* api = reinterpret_cast<const DLPackExchangeAPI*>(header);

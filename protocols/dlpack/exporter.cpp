@@ -17,7 +17,8 @@ constexpr char kOperation[] = "Tensor.__dlpack__()";
 
 // --- blocks: one managed struct and the reference it holds; dead ones are kept for the next export ------------------
 
-py::Freelist<ExportBlock> block_freelist;
+void free_memory(ExportBlock* block) noexcept { PyMem_RawFree(block); }
+DLBRIDGE_PER_THREAD py::Freelist<ExportBlock, free_memory> block_freelist;
 
 // Runs on any thread, with or without the GIL, perhaps with an exception pending, perhaps after the interpreter.
 void release_block(ExportBlock* block) noexcept {
@@ -26,8 +27,8 @@ void release_block(ExportBlock* block) noexcept {
   const py::ErrorGuard guard;
   if (block->deleted != nullptr) *block->deleted = true;
   PyObject* owner = py::as_object(block->owner);
-  if (!block_freelist.push(block)) PyMem_RawFree(block);
-  --py::live.exports;
+  if (!block_freelist.push(block)) free_memory(block);
+  py::live.exports.add(-1);
   py::drop(owner);
 }
 
@@ -51,7 +52,7 @@ ExportBlock* new_block(py::TensorObject* self) noexcept {
   Py_INCREF(self);
   block->owner = self;
   block->deleted = nullptr;
-  ++py::live.exports;
+  py::live.exports.add(1);
   return block;
 }
 

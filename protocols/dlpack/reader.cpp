@@ -14,12 +14,19 @@ using py::Read;
 
 namespace {
 
-// Renames the capsule, then imports: from the rename on, exactly one owner is left, `managed`'s deleter.
+// Renames the capsule: from then on exactly one owner is left, the deleter of what is returned. Null where it is none
+// of this name, also for the second of two threads.
 template <class Managed>
-Read take_capsule(PyObject* capsule, const char* name, const char* used_name, py::ReadCall& call,
-                  py::TensorObject* self) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
-  if (managed == nullptr || PyCapsule_SetName(capsule, used_name) != 0) return Read::kFailed;
+Managed* take_out(PyObject* capsule, const char* name, const char* used_name) noexcept {
+  const py::CriticalSection of_capsule(capsule);
+  const char* now = PyCapsule_GetName(capsule);
+  if (now == nullptr || std::strcmp(now, name) != 0) return nullptr;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, now));
+  return managed != nullptr && PyCapsule_SetName(capsule, used_name) == 0 ? managed : nullptr;
+}
+
+template <class Managed>
+Read take_managed(Managed* managed, py::ReadCall& call, py::TensorObject* self) {
   // After a rename the producer's destructor leaves the struct alone; a destructor that does not look would free it.
   if (Status status = import_managed(managed, self->tensor); !status.ok()) return call.refuse(std::move(status));
   // Who asked for no stream gets data that is ready on the legacy default stream (DLPack, array API).
@@ -136,13 +143,12 @@ bool parse_device_pair(PyObject* pair, const char* argument, DLDevice& out, Stat
 }
 
 Read read_capsule(PyObject* capsule, py::ReadCall& call, py::TensorObject* self) {
-  const char* name = PyCapsule_GetName(capsule);
-  if (name != nullptr && std::strcmp(name, kVersionedName) == 0)
-    return take_capsule<DLManagedTensorVersioned>(capsule, kVersionedName, kVersionedUsedName, call, self);
-  if (name != nullptr && std::strcmp(name, kLegacyName) == 0)
-    return take_capsule<DLManagedTensor>(capsule, kLegacyName, kLegacyUsedName, call, self);
+  if (auto* managed = take_out<DLManagedTensorVersioned>(capsule, kVersionedName, kVersionedUsedName))
+    return take_managed(managed, call, self);
+  if (auto* managed = take_out<DLManagedTensor>(capsule, kLegacyName, kLegacyUsedName))
+    return take_managed(managed, call, self);
   PyErr_Clear();
-  return refuse_capsule_name(name, call);
+  return refuse_capsule_name(PyCapsule_GetName(capsule), call);
 }
 
 Read read_object(PyObject* object, std::optional<DLDevice> target, py::ReadCall& call, py::TensorObject* self) {

@@ -210,8 +210,8 @@ pyb::dict cuda_info() {
 
 pyb::dict live_counts() {
   pyb::dict out;
-  out["tensors"] = live.tensors;
-  out["exports"] = live.exports;
+  out["tensors"] = live.tensors.total();
+  out["exports"] = live.exports.total();
   out["copies"] = live_copies().load();
   return out;
 }

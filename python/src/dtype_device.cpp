@@ -4,6 +4,7 @@
 
 #include "dlbridge/cuda_driver.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/threads.h"
 #include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
 #include "python/src/kit/pybind.h"
@@ -38,12 +39,12 @@ DLDataType value_of(PyObject* dtype) noexcept {
 }
 
 PyObject* get_name(PyObject* self) {
-  static std::array<PyObject*, kDTypes.size()> names;  // immortal
+  static constinit Atomic<PyObject*> names[kDTypes.size()];  // immortal
   const DTypeInfo* row = find_dtype(value_of(self));
   if (row == nullptr) return PyUnicode_FromString(dtype_name(value_of(self)).c_str());
-  PyObject*& name = names[static_cast<std::size_t>(row->id)];
-  if (name == nullptr) name = PyUnicode_InternFromString(std::string(row->name).c_str());
-  return Ref::borrow(name).release();
+  return Ref::borrow(find_once(names[static_cast<std::size_t>(row->id)],
+                               [&] { return PyUnicode_InternFromString(std::string(row->name).c_str()); }))
+      .release();
 }
 
 PyObject* get_kind(PyObject* self) {
@@ -80,11 +81,12 @@ PyObject* dtype_compare(PyObject* self, PyObject* other, int operation) {
 
 Py_hash_t dtype_hash(PyObject* self) {
   static PythonFunction hash_of("dlbridge._dtype", "hash_of");
-  static std::array<Py_hash_t, kDTypes.size()> known = {};  // 0: not yet
+  static constinit Atomic<Py_hash_t> known[kDTypes.size()];  // 0: not yet
   const DTypeInfo* row = find_dtype(value_of(self));
-  Py_hash_t unnamed = 0;
-  Py_hash_t& hash = row != nullptr ? known[static_cast<std::size_t>(row->id)] : unnamed;
-  if (hash == 0) hash = checked_number(PyLong_AsSsize_t(hash_of(self).get()));
+  Py_hash_t hash = row != nullptr ? known[static_cast<std::size_t>(row->id)].load() : 0;
+  if (hash != 0) return hash;
+  hash = checked_number(PyLong_AsSsize_t(hash_of(self).get()));
+  if (row != nullptr) known[static_cast<std::size_t>(row->id)].store(hash);
   return hash;
 }
 
@@ -131,10 +133,9 @@ PyObject* dtype_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 }
 int dtype_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
-pyb::object& dtype_cache(std::size_t row) {
-  static std::array<pyb::object, kDTypes.size()>* cache = new std::array<pyb::object, kDTypes.size()>();  // immortal
-  return (*cache)[row];
-}
+Atomic<PyObject*> known_dtypes[kDTypes.size()];  // immortal
+Atomic<PyObject*> cpu_device;
+PyTypeObject *dtype_type, *device_type;  // final: they have no subclasses
 
 DLDevice device_of_pair(PyObject* pair, const char* operation) {
   DLDevice device;
@@ -213,10 +214,10 @@ void init_dtype_device(PyObject* module) {
   m.def("_dtype", [](std::uint8_t code, std::uint8_t bits, std::uint16_t lanes) {
     return pyb::reinterpret_steal<pyb::object>(make_dtype({code, bits, lanes}));
   });
-  pyb::class_<DeviceValue>(m, "Device",
-                           "Where a tensor lies. str() is 'cpu', 'cuda:0', …; it equals that string and "
-                           "DLPack's pair.")
-      .def_property_readonly("type", &device_type_name, "str: 'cpu', 'cuda', 'cuda_managed', ….")
+  pyb::class_<DeviceValue> device(m, "Device",
+                                  "Where a tensor lies. str() is 'cpu', 'cuda:0', …; it equals that string and "
+                                  "DLPack's pair.");
+  device.def_property_readonly("type", &device_type_name, "str: 'cpu', 'cuda', 'cuda_managed', ….")
       .def_property_readonly(
           "id", [](const DeviceValue& d) { return d.dl.device_id; }, "int: the device's number.")
       .def("__str__", &DeviceValue::name)
@@ -231,39 +232,30 @@ void init_dtype_device(PyObject* module) {
       .def(
           "__ne__", [](const DeviceValue& d, const pyb::object& o) { return !device_equals(d, o); },
           pyb::is_operator());
+  dtype_type = python_type;
+  device_type = reinterpret_cast<PyTypeObject*>(device.ptr());
   m.def("_device", [](int type, int id) { return DeviceValue{{static_cast<DLDeviceType>(type), id}}; });
 }
 
 PyObject* make_dtype(DLDataType dtype) {
-  return reference_from([&] {
-    const DTypeInfo* row = find_dtype(dtype);
-    if (row == nullptr) return pyb::cast(DTypeValue{dtype});
-    pyb::object& cached = dtype_cache(static_cast<std::size_t>(row->id));
-    if (!cached) cached = pyb::cast(DTypeValue{dtype});
-    return cached;
-  });
+  const auto make = [&] { return reference_from([&] { return pyb::cast(DTypeValue{dtype}); }); };
+  const DTypeInfo* row = find_dtype(dtype);
+  return row == nullptr ? make()
+                        : Ref::borrow(find_once(known_dtypes[static_cast<std::size_t>(row->id)], make)).release();
 }
 
 bool read_dtype(PyObject* object, DLDataType& out) noexcept {
-  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(pyb::type::of<DTypeValue>().ptr());
-  if (Py_TYPE(object) != type) return false;  // final: it has no subclasses
+  if (Py_TYPE(object) != dtype_type) return false;
   out = pyb::detail::cast_op<DTypeValue&>(pyb::detail::load_type<DTypeValue>(pyb::handle(object))).dl;
   return true;
 }
 
 PyObject* make_device(DLDevice device) {
-  return reference_from([&] {
-    static pyb::object* cpu = nullptr;  // immortal
-    if (device.device_type != kDLCPU) return pyb::cast(DeviceValue{device});
-    if (cpu == nullptr) cpu = new pyb::object(pyb::cast(DeviceValue{device}));
-    return *cpu;
-  });
+  const auto make = [&] { return reference_from([&] { return pyb::cast(DeviceValue{device}); }); };
+  return device.device_type != kDLCPU ? make() : Ref::borrow(find_once(cpu_device, make)).release();
 }
 
-bool is_device(PyObject* object) noexcept {
-  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(pyb::type::of<DeviceValue>().ptr());
-  return Py_TYPE(object) == type;
-}
+bool is_device(PyObject* object) noexcept { return Py_TYPE(object) == device_type; }
 
 bool parse_device_argument(PyObject* argument, const char* operation, std::optional<DLDevice>& out) {
   out.reset();

@@ -3,6 +3,7 @@
 
 #include "frameworks/table.h"
 #include "protocols/common/errors.h"
+#include "protocols/common/threads.h"
 #include "python/src/convert.h"
 
 namespace dlbridge::py {
@@ -16,9 +17,9 @@ struct KnownTarget {
   PyObject* to = nullptr;
   const Framework* framework = nullptr;
 };
-KnownTarget known_targets[16];  // guarded by the GIL
+SharedWords<KnownTarget> known_targets[16];
 
-KnownTarget& known_target(PyObject* to) noexcept {
+SharedWords<KnownTarget>& known_target(PyObject* to) noexcept {
   return known_targets[(reinterpret_cast<std::uintptr_t>(to) >> 4) % std::size(known_targets)];
 }
 
@@ -46,7 +47,9 @@ const Framework* find_by_name(std::string_view name) noexcept {
   }
   if (is_module || PyUnicode_CheckExact(to)) {
     Py_INCREF(to);
-    const Ref old(std::exchange(known_target(to), {to, found}).to);
+    KnownTarget old;
+    if (!known_target(to).replace({to, found}, old)) old.to = to;
+    drop(old.to);
   }
   return {found, {}};
 }
@@ -56,14 +59,12 @@ const Framework* find_by_name(std::string_view name) noexcept {
 constinit const Framework kOwnTarget{.name = "dlbridge", .module = "dlbridge"};
 
 PyObject* python_half() {
-  static PyObject* module = nullptr;
-  if (module == nullptr) module = PyImport_ImportModule("dlbridge._convert");
-  return module;
+  static constinit Atomic<PyObject*> module;
+  return find_once(module, [] { return PyImport_ImportModule("dlbridge._convert"); });
 }
 
 Target find_target(PyObject* to) {
-  const KnownTarget& known = known_target(to);
-  if (known.to == to) [[likely]]
+  if (KnownTarget known; known_target(to).read(known) && known.to == to) [[likely]]
     return {known.framework, {}};
   return search_target(to);
 }

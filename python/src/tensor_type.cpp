@@ -20,7 +20,7 @@ namespace dlbridge::py {
 
 TensorTypes tensor_types;
 LiveCounts live;
-Freelist<TensorObject> tensor_freelist;
+DLBRIDGE_PER_THREAD TensorFreelist tensor_freelist;
 
 namespace {
 
@@ -49,8 +49,8 @@ bool dies_simply(const TensorObject* self) noexcept {
 void tensor_dealloc(PyObject* object) noexcept {
   if (TensorObject* self = as_tensor(object); dies_simply(self)) [[likely]] {
     self->tensor.~Tensor();
-    Py_DECREF(self->source);
-    --live.tensors;
+    drop_shared(self->source);
+    live.tensors.add(-1);
     return recycle_tensor(self);
   }
   if (may_cascade(as_tensor(object))) [[unlikely]]

@@ -31,25 +31,18 @@ enum class Node : std::uint8_t {
   kOther,       // taken apart by dlbridge/_tree.py
 };
 
-PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)); }
-
-PyObject* make_name() {
-  static PyObject* const name = interned("_make");
-  return name;
-}
+constinit InternedName make_name("_make"), fields_name("_fields"), dataclass_name("__dataclass_fields__");
 
 Node classify(PyTypeObject* type) {
-  static PyObject* const fields = interned("_fields");
-  static PyObject* const dataclass_fields = interned("__dataclass_fields__");
   if (!frameworks::facts_of(type).kind->only_alone) return Node::kArray;
   if (type == &PyDict_Type) return Node::kDict;
   if (type == &PyList_Type) return Node::kList;
   if (type == &PyTuple_Type) return Node::kTuple;
-  if (PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS) && frameworks::type_has(type, fields) &&
-      frameworks::type_has(type, make_name()))
+  if (PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS) && frameworks::type_has(type, checked(fields_name.get())) &&
+      frameworks::type_has(type, checked(make_name.get())))
     return Node::kNamedTuple;
   if (PyType_HasFeature(type, Py_TPFLAGS_DICT_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS) ||
-      frameworks::type_has(type, dataclass_fields))
+      frameworks::type_has(type, checked(dataclass_name.get())))
     return Node::kOther;
   const Ref user_dict = loaded_global("collections", "UserDict");
   if (user_dict && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(user_dict.get()))) return Node::kOther;
@@ -277,7 +270,7 @@ class Walk {
     const Ref fields = owned(PyObject_GetAttrString(type, "_fields"));
     Ref items = visit_tuple(tuple, PyTuple_Check(fields.get()) ? fields.get() : nullptr);
     if (items.get() == tuple) return items;
-    return owned(PyObject_CallMethodOneArg(type, make_name(), items.get()));
+    return owned(PyObject_CallMethodOneArg(type, checked(make_name.get()), items.get()));
   }
 
   // By dlbridge/_tree.py: (names, parts, whether the names are fields, whether it is always made anew, how).
@@ -330,7 +323,9 @@ class Look {
   }
 
  private:
-  bool visit_dict(PyObject* dict) {
+  bool visit_dict(PyObject* given) {
+    const Ref copy = kFreeThreaded ? owned(PyDict_Copy(given)) : Ref::borrow(given);  // other threads may change it
+    PyObject* const dict = copy.get();
     Py_ssize_t at = 0;
     PyObject *key, *value;
     for (Py_ssize_t left = PyDict_GET_SIZE(dict); left > 0 && PyDict_Next(dict, &at, &key, &value); --left) {
@@ -341,7 +336,10 @@ class Look {
   }
   bool visit_items(Node node, PyObject* object) {
     static PythonFunction parts_of("dlbridge._tree", "parts_of");
-    const Ref items = node == Node::kOther ? parts_of(object) : Ref::borrow(object);
+    const bool may_change = kFreeThreaded && node == Node::kList;
+    const Ref items = node == Node::kOther ? parts_of(object)
+                      : may_change         ? owned(PySequence_Tuple(object))
+                                           : Ref::borrow(object);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
       const Ref held = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
       if (!visit(held.get())) return false;

@@ -17,6 +17,10 @@ class Atomic {
   T load() const noexcept { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
   operator T() const noexcept { return load(); }  // NOLINT(google-explicit-constructor)
   void store(T value) noexcept { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
+  // Stores `value` where `expected` is what is there; else says in `expected` what is.
+  bool replace(T& expected, T value) noexcept {
+    return __atomic_compare_exchange_n(&value_, &expected, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  }
   // The value before.
   T add(T n) noexcept { return __atomic_fetch_add(&value_, n, __ATOMIC_ACQ_REL); }
   T sub(T n) noexcept { return __atomic_fetch_sub(&value_, n, __ATOMIC_ACQ_REL); }

@@ -12,11 +12,10 @@ PyTypeObject* add_type(PyObject* module, const char* name, std::size_t bytes, un
 }
 
 PyObject* PythonFunction::get() {
-  if (function_ == nullptr) [[unlikely]] {
-    const Ref module = owned(PyImport_ImportModule(module_));
-    function_ = checked(PyObject_GetAttrString(module.get(), name_));
-  }
-  return function_;
+  return checked(find_once(function_, [this]() -> PyObject* {
+    const Ref module(PyImport_ImportModule(module_));
+    return module ? PyObject_GetAttrString(module.get(), name_) : nullptr;
+  }));
 }
 
 }  // namespace dlbridge::py

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocols/common/threads.h"
 #include "python/src/kit/call.h"
 
 #include <structmember.h>
@@ -133,7 +134,7 @@ class PythonFunction {
  private:
   const char* module_;
   const char* name_;
-  PyObject* function_ = nullptr;
+  Atomic<PyObject*> function_;
 };
 
 }  // namespace dlbridge::py

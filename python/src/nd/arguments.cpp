@@ -7,6 +7,7 @@
 #include "frameworks/numpy.h"
 #include "frameworks/samples.h"
 #include "protocols/common/array_arguments.h"
+#include "protocols/common/threads.h"
 #include "python/src/bridge.h"
 #include "python/src/nd/array.h"
 
@@ -82,23 +83,32 @@ Parsed parse_python_scalar(PyObject* object, core::Scalar& out) {
 }
 
 // NumPy's scalar types whose value is known to lie right behind the object's head: learned, and checked, on the first
-// scalar of a type. The types are NumPy's static ones and live as long as the process. The GIL guards the table.
+// scalar of a type. The types are NumPy's static ones and live as long as the process. What is in the table stays.
 struct LearnedScalars {
   static constexpr int kCapacity = 16;
   struct Entry {
     PyTypeObject* type;
     DType dtype;
   };
-  Entry entries[kCapacity];
-  int count = 0;
+  Entry entries[kCapacity] = {};
+  Atomic<int> count;
+  Mutex adding;
 
   const Entry* find(PyTypeObject* type) const noexcept {
-    for (int k = 0; k < count; ++k)
+    const int known = count;
+    for (int k = 0; k < known; ++k)
       if (entries[k].type == type) return &entries[k];
     return nullptr;
   }
+  void add(const Entry& entry) noexcept {
+    const MutexHold hold(adding);
+    const int known = count;
+    if (known == kCapacity || find(entry.type) != nullptr) return;
+    entries[known] = entry;
+    count.store(known + 1);
+  }
 };
-LearnedScalars learned_scalars;
+constinit LearnedScalars learned_scalars;
 
 const void* scalar_value(PyObject* object) noexcept { return reinterpret_cast<const char*>(object) + sizeof(PyObject); }
 
@@ -116,12 +126,12 @@ void learn_scalar(PyObject* object, const core::Scalar& scalar) {
   const auto item = static_cast<std::size_t>(core::itemsize(scalar.dtype));
   const bool is_static = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && std::strncmp(type->tp_name, "numpy.", 6) == 0;
   core::ScalarValue value;
-  if (!frameworks::may_learn() || !is_static || learned_scalars.count == LearnedScalars::kCapacity ||
+  if (!frameworks::may_learn() || !is_static ||
       static_cast<std::size_t>(type->tp_basicsize) < sizeof(PyObject) + item ||
       !core::write_scalar(scalar, scalar.dtype, value).ok() ||
       std::memcmp(value.bytes, scalar_value(object), item) != 0)
     return;
-  learned_scalars.entries[learned_scalars.count++] = {type, scalar.dtype};
+  learned_scalars.add({type, scalar.dtype});
 }
 
 bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType>& out);

@@ -16,10 +16,10 @@ ArrayTypes array_types;
 namespace {
 
 // Of one exact type each; the objects keep the reference to their type.
-using ArrayFreelist = Freelist<TensorObject>;
-ArrayFreelist host_freelist, cuda_freelist;
+DLBRIDGE_PER_THREAD TensorFreelist host_freelist;
+DLBRIDGE_PER_THREAD TensorFreelist cuda_freelist;
 
-ArrayFreelist* freelist_of(PyTypeObject* type) noexcept {
+TensorFreelist* freelist_of(PyTypeObject* type) noexcept {
   if (type == array_types.host) return &host_freelist;
   return type == array_types.cuda ? &cuda_freelist : nullptr;
 }
@@ -37,10 +37,7 @@ TensorObject* allocate(PyTypeObject* type) noexcept {
 }
 
 void recycle(TensorObject* self) noexcept {
-  PyTypeObject* type = Py_TYPE(as_object(self));
-  if (freelist_of(type)->push(self)) return;
-  PyObject_GC_Del(self);
-  Py_DECREF(type);
+  if (!freelist_of(Py_TYPE(as_object(self)))->push(self)) free_memory(self);
 }
 
 void free_array(PyObject* object) { free_object<recycle>(object, freelist_of(Py_TYPE(object)) != nullptr); }
@@ -48,10 +45,10 @@ void free_array(PyObject* object) { free_object<recycle>(object, freelist_of(Py_
 // What the views of a storage show as their base, without a reference: the array that the memory was made for or
 // adopted by, from its commit() to its end.
 void set_base(const Tensor& t, PyObject* array) noexcept {
-  if (core::Storage* storage = core::storage_of(t); storage != nullptr) storage->array = array;
+  if (core::Storage* storage = core::storage_of(t); storage != nullptr) UncountedReference::set(storage->array, array);
 }
 void forget_base(core::Storage* storage, PyObject* array) noexcept {
-  if (storage != nullptr && storage->array == array) storage->array = nullptr;
+  if (storage != nullptr) UncountedReference::remove(storage->array, array);
 }
 
 void array_dealloc(PyObject* object) noexcept {
@@ -139,15 +136,15 @@ PyObject* get_flags(PyObject* self) {
 PyObject* get_base(PyObject* self) {
   const Tensor& t = tensor_of(self);
   core::Storage* storage = core::storage_of(t);
-  if (storage == nullptr || storage->array == self) Py_RETURN_NONE;
-  if (storage->array != nullptr) return Ref::borrow(static_cast<PyObject*>(storage->array)).release();
+  if (storage == nullptr || UncountedReference::is(storage->array, self)) Py_RETURN_NONE;
+  if (PyObject* base = UncountedReference::get(storage->array); base != nullptr) return base;
   NewArray out;
   const std::int64_t extents[] = {static_cast<std::int64_t>(storage->bytes) / t.itemsize()};
   throw_if_bad(core::make_dense_at(*storage, 0, core::dtype_of(t), extents, core::Order::kC, out.tensor()),
                "ndarray.base");
   out.tensor().flags |= t.flags & kFlagReadOnly;
   PyObject* base = out.commit();
-  storage->array = base;
+  UncountedReference::set(storage->array, base);
   return base;
 }
 
@@ -291,7 +288,7 @@ PyObject* adopt(TensorObject* source) {
   out.set_source(source->source);
   throw_if_bad(status, kOperation);
   PyObject* array = out.commit();
-  storage->array = array;
+  UncountedReference::set(storage->array, array);
   return array;
 }
 

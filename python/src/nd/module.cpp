@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ndarray/core/backend.h"
+#include "protocols/common/threads.h"
 #include "python/src/kit/pybind.h"
 #include "python/src/nd/kernels/user_kernels.h"
 #include "python/src/nd/runtime/runtime.h"
@@ -23,8 +24,10 @@ bool is_there(const std::string& path) { return ::access(path.c_str(), R_OK) == 
 std::string kernel_library_of_a_wheel() {
   PyObject* folders = PySys_GetObject("path");  // borrowed, and nothing below runs Python's code
   if (folders == nullptr || !PyList_Check(folders)) return {};
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(folders); ++i) {
-    PyObject* folder = PyList_GET_ITEM(folders, i);
+  const Ref fixed(PySequence_Tuple(folders));  // other threads may change the list
+  if (!fixed) PyErr_Clear();
+  for (Py_ssize_t i = 0; fixed && i < PyTuple_GET_SIZE(fixed.get()); ++i) {
+    PyObject* folder = PyTuple_GET_ITEM(fixed.get(), i);
     const char* text = PyUnicode_Check(folder) ? PyUnicode_AsUTF8(folder) : nullptr;
     if (text == nullptr) PyErr_Clear();
     if (text == nullptr || text[0] != '/') continue;  // never what lies in the current folder
@@ -50,8 +53,11 @@ std::string kernel_library() {
 }  // namespace
 
 PyObject* load_nd(PyObject*) {
-  static PyObject* native = nullptr;  // immortal, as its types
-  if (native != nullptr) return Ref::borrow(native).release();
+  static constinit Atomic<PyObject*> native;  // immortal, as its types
+  static constinit Mutex making;
+  if (PyObject* made = native; made != nullptr) return Ref::borrow(made).release();
+  const MutexHold hold(making);
+  if (PyObject* made = native; made != nullptr) return Ref::borrow(made).release();
   return guarded_pybind([&] {
     core::set_kernel_library(kernel_library());
     Ref module = owned(PyModule_New("dlbridge.nd._native"));
@@ -67,8 +73,8 @@ PyObject* load_nd(PyObject*) {
     const auto handle = pyb::reinterpret_borrow<pyb::module_>(module.get());
     init_runtime(handle);
     init_user_kernels(handle);
-    native = module.release();
-    return Ref::borrow(native).release();
+    native.store(Ref::borrow(module.get()).release());
+    return module.release();
   });
 }
 

@@ -28,8 +28,8 @@ constexpr char kOptions[] = "ufunc(*, out=None, dtype=None, casting='same_kind',
 
 // An operand that is not one of ours but takes part by NumPy's protocol (a tracer of nd.fuse): it is asked.
 PyObject* ask_operand(PyObject* self, PyObject* operand, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  static PyObject* const name = PyUnicode_InternFromString("__array_ufunc__");
-  const Ref method = optional_attribute(operand, name);
+  static constinit InternedName name("__array_ufunc__");
+  const Ref method = optional_attribute(operand, checked(name.get()));
   checked(method || PyErr_Occurred() == nullptr);
   if (!method || method.get() == Py_None)
     throw_error(PyExc_TypeError,

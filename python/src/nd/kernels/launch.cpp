@@ -21,8 +21,8 @@ StreamHandle own_thread_stream(int device) {
 
 // The `device_id` of a stream object, -1 where it has none.
 long device_of_stream(PyObject* stream) {
-  static PyObject* const name = PyUnicode_InternFromString("device_id");
-  const Ref id = optional_attribute(stream, name);
+  static constinit InternedName name("device_id");
+  const Ref id = optional_attribute(stream, checked(name.get()));
   const long number = id && PyLong_Check(id.get()) ? PyLong_AsLong(id.get()) : -1;
   checked(PyErr_Occurred() == nullptr);
   return number;

@@ -6,6 +6,7 @@
 #include "ndarray/runtime/async_pool.h"
 #include "ndarray/runtime/caching_pool.h"
 #include "ndarray/runtime/lifetime.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/runtime/deferred.h"
 #include "python/src/nd/runtime/objects.h"
 #include "python/src/nd/runtime/runtime.h"
@@ -173,7 +174,7 @@ class PythonResource final : public core::MemoryResource {
   PyObject* const allocate_;
   PyObject* const free_;
   std::atomic<int> count_{1};
-  bool is_shared_ = false;
+  std::atomic<bool> is_shared_{false};
 };
 
 struct PythonAllocatorValue : ResourceValue {
@@ -208,32 +209,34 @@ pyb::object resolve(const pyb::object& allocator) {
   return pyb::cast(make<PythonAllocatorValue>(Signature::kPointer, allocator, pyb::none()));
 }
 
-// Holds what is set: (what the user gave, what it resolved to). Guarded by the GIL; forever.
+// Holds what is set: (what the user gave, what it resolved to). Guarded by `installing`; forever.
+constinit Mutex installing;
 pyb::object& installed() {
   static auto* slot = new pyb::object(pyb::none());
   return *slot;
 }
 
-constexpr DLDevice cuda_device(int device) noexcept { return {kDLCUDA, device}; }
+// The default for null. What was set before goes when the lock is free again: its end may run Python code.
+void install(core::MemoryResource* resource, pyb::object holder) {
+  const MutexHold hold(installing);
+  for (int device = 0; device < cuda::kMaxDevices; ++device) core::set_resource({kDLCUDA, device}, resource);
+  std::swap(installed(), holder);
+}
 
 void set_allocator(const pyb::object& allocator) {
   const pyb::object resolved = resolve(allocator);
   core::MemoryResource* resource = resolved.cast<const ResourceValue&>().resource;
   if (auto* python = dynamic_cast<PythonResource*>(resource)) python->share();
-  for (int device = 0; device < cuda::kMaxDevices; ++device) core::set_resource(cuda_device(device), resource);
-  installed() = pyb::make_tuple(allocator, resolved);
+  install(resource, pyb::make_tuple(allocator, resolved));
 }
 
-void reset_allocator() {
-  for (int device = 0; device < cuda::kMaxDevices; ++device) core::set_resource(cuda_device(device), nullptr);
-  installed() = pyb::none();
-}
+void reset_allocator() { install(nullptr, pyb::none()); }
 
 // For the calling thread; None: what all threads have. Whoever sets it keeps the allocator until it is reset.
 void set_thread_allocator(const pyb::object& resolved) {
   core::MemoryResource* resource = resolved.is_none() ? nullptr : resolved.cast<const ResourceValue&>().resource;
   for (int device = 0; device < cuda::kMaxDevices; ++device)
-    static_cast<void>(core::set_thread_resource(cuda_device(device), resource));
+    static_cast<void>(core::set_thread_resource({kDLCUDA, device}, resource));
 }
 
 }  // namespace
@@ -260,7 +263,10 @@ void init_allocators(pyb::module_& m) {
         "Where every thread's arrays take device memory from: a pool or its malloc, a function f(size) that returns a\n"
         "MemoryPointer, or None: the driver itself, without a pool.");
   m.def("reset_allocator", &reset_allocator, "The default pool again.");
-  m.def("installed_allocator", [] { return installed(); });
+  m.def("installed_allocator", [] {
+    const MutexHold hold(installing);
+    return installed();
+  });
   m.def("set_thread_allocator", &set_thread_allocator);
 }
 

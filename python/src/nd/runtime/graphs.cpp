@@ -4,6 +4,7 @@
 
 #include "ndarray/runtime/caching_pool.h"
 #include "ndarray/runtime/lifetime.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/runtime/objects.h"
 
 namespace dlbridge::py::nd {
@@ -12,8 +13,9 @@ namespace {
 
 using core::driver;
 
+constinit Mutex keeping;
 std::unordered_map<std::uint64_t, pyb::list>& kept() {
-  static auto* made = new std::unordered_map<std::uint64_t, pyb::list>;  // guarded by the GIL
+  static auto* made = new std::unordered_map<std::uint64_t, pyb::list>;  // guarded by `keeping`
   return *made;
 }
 
@@ -90,9 +92,13 @@ void upload(const GraphValue& graph, const pyb::object& stream) {
 
 }  // namespace
 
-void keep_for_capture(std::uint64_t capture, pyb::object object) { kept()[capture].append(std::move(object)); }
+void keep_for_capture(std::uint64_t capture, pyb::object object) {
+  const MutexHold hold(keeping);
+  kept()[capture].append(std::move(object));
+}
 
 pyb::list take_kept(std::uint64_t capture) {
+  const MutexHold hold(keeping);
   const auto found = kept().find(capture);
   if (found == kept().end()) return pyb::list();
   pyb::list out = std::move(found->second);

@@ -5,6 +5,7 @@
 #include "ndarray/runtime/async_pool.h"
 #include "ndarray/runtime/caching_pool.h"
 #include "ndarray/runtime/lifetime.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/runtime/objects.h"
 
 namespace dlbridge::py::nd {
@@ -48,7 +49,9 @@ core::MemoryKind kind_of(const pyb::object& allocator) {
 // Storages name their resource, and may be the last to go.
 template <class Resource>
 Resource* for_ever(Resource* resource) {
+  static constinit Mutex keeping;
   static auto* kept = new std::vector<Resource*>;
+  const MutexHold hold(keeping);
   return kept->emplace_back(resource);
 }
 

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "protocols/common/streams.h"
+#include "protocols/common/threads.h"
+#include "python/src/nd/module.h"
 #include "python/src/nd/runtime/objects.h"
 #include "python/src/nd/runtime/runtime.h"
 
@@ -18,8 +20,9 @@ using core::driver;
 pyb::dict thread_streams() {
   PyObject* all = PyThreadState_GetDict();
   if (all == nullptr) throw std::bad_alloc();
-  static PyObject* const key = PyUnicode_InternFromString("dlbridge.nd.streams");
-  PyObject* found = PyDict_GetItemWithError(all, key);
+  static constinit InternedName name("dlbridge.nd.streams");
+  PyObject* const key = checked(name.get());
+  PyObject* found = PyDict_GetItemWithError(all, key);  // borrowed: the thread's own dictionary
   if (found != nullptr) return pyb::reinterpret_borrow<pyb::dict>(found);
   checked(PyErr_Occurred() == nullptr);
   pyb::dict made;
@@ -67,8 +70,9 @@ void leave(const pyb::object&, const pyb::args&) {
 // ---- making them
 
 pyb::object make_stream(const char* cls, StreamHandle handle, int device) {
-  static PyObject* const native = pyb::module_::import("dlbridge._core").attr("load_nd")().release().ptr();
-  return pyb::handle(native).attr(cls)(handle == kLegacyStream ? 0 : handle, device);
+  const auto native = pyb::reinterpret_steal<pyb::object>(load_nd(nullptr));
+  if (!native) throw pyb::error_already_set();
+  return native.attr(cls)(handle == kLegacyStream ? 0 : handle, device);
 }
 
 std::unique_ptr<OwnStream> create(bool null, bool non_blocking, bool ptds, std::optional<Int<int>> priority) {
