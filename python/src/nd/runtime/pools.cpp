@@ -49,9 +49,9 @@ core::MemoryKind kind_of(const pyb::object& allocator) {
 // Storages name their resource, and may be the last to go.
 template <class Resource>
 Resource* for_ever(Resource* resource) {
-  static constinit Mutex keeping;
+  static constinit Mutex adding;
   static auto* kept = new std::vector<Resource*>;
-  const MutexHold hold(keeping);
+  const MutexHold hold(adding);
   return kept->emplace_back(resource);
 }
 
