@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import subprocess
+from collections.abc import Iterable, Mapping
 
 
 def _first_line(command: list[str]) -> str | None:
@@ -77,3 +78,18 @@ def publish(text: str, file: pathlib.Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     print(text)
+
+
+def publish_page(
+    folder: pathlib.Path, stem: str, title: str, versions: Mapping[str, str], lines: Iterable[str]
+) -> None:
+    """Publishes `stem`-KIND-pyX.Y.md: the title, the machine, the versions, and then `lines`."""
+    machine = describe()
+    python = ".".join(str(machine["python"]).split(".")[:2])
+    facts = (f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
+    head = [
+        f"# {title} on {machine['kind']}, Python {machine['python']}\n",
+        ", ".join(facts) + "\n",
+        "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n",
+    ]
+    publish("\n".join([*head, *lines]) + "\n", folder / f"{stem}-{machine['kind']}-py{python}.md")

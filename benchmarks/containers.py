@@ -142,16 +142,11 @@ def main(arguments: list[str] | None = None) -> int:
         rows = [*tree_rows(env), *adapt_rows(env)]
         calls = {FLOOR: lambda: None} | {f"{row.table}/{row.name}": row.call for row in rows}
         timings = measure(calls, seconds=options.seconds)
-    machine = _machine.describe()
-    version = ".".join(str(machine["python"]).split(".")[:2])
     head = [
-        f"# Containers and adapted functions on {machine['kind']}, Python {machine['python']}\n",
-        ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu")) + "\n",
-        "Versions: " + ", ".join(f"{name} {v}" for name, v in env.versions().items()) + "\n",
         f"Best and median round; the empty lambda takes {timings[FLOOR].best_ns:.0f} ns. A batch has {LEAVES} arrays.",
     ]
-    text = "\n".join([*head, *lines(rows, timings)]) + "\n"
-    _machine.publish(text, options.out / f"containers-{machine['kind']}-py{version}.md")
+    title, page = "Containers and adapted functions", [*head, *lines(rows, timings)]
+    _machine.publish_page(options.out, "containers", title, env.versions(), page)
     return 0
 
 

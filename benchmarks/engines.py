@@ -253,19 +253,13 @@ def main(arguments: list[str] | None = None) -> int:
         title, run, remark = ENGINES[name]
         lines += [f"\n## {title}\n", f"{remark} All of {options.rounds} rounds, interleaved."]
         lines += run([mib * MIB for mib in options.mib], options.rounds)
-    machine = _machine.describe()
-    python = ".".join(str(machine["python"]).split(".")[:2])
-    facts = ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
-    versions = [f"dlbridge {dlbridge.__version__}"]
-    versions += [f"{name} {version_of(name)}" for name in ("ray", "distributed", "mpi4py", "torch", "jax", "numpy")]
+    names = ("ray", "distributed", "mpi4py", "torch", "jax", "numpy")
+    versions = {"dlbridge": dlbridge.__version__, **{name: version_of(name) for name in names}}
     head = [
-        f"# Arrays through engines on {machine['kind']}, Python {machine['python']}\n",
-        f"{facts}\n",
-        f"Versions: {', '.join(versions)}\n",
         "Others worked on the machine: the ratios count, above 1 the row is quicker than the column says.",
         "Each trip by Ray and Dask reads an element of what arrived; making the array is not in it.",
     ]
-    _machine.publish("\n".join([*head, *lines, ""]), options.out / f"engines-{machine['kind']}-py{python}.md")
+    _machine.publish_page(options.out, "engines", "Arrays through engines", versions, [*head, *lines])
     return 0
 
 

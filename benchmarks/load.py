@@ -127,18 +127,12 @@ def main(arguments: list[str] | None = None) -> int:
         calls: dict[str, Call] = {f"{row.table}/{row.name}": row.load for row in all_rows}
         calls |= {f"{row.table}/{row.name}/read": reading(env, row.load) for row in all_rows if "GPU" not in row.table}
         timings = measure(calls, seconds=options.seconds)
-    machine = _machine.describe()
-    version = ".".join(str(machine["python"]).split(".")[:2])
     head = [
-        f"# Weights on {machine['kind']}, Python {machine['python']}\n",
-        ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu")) + "\n",
-        "Versions: " + ", ".join(f"{name} {v}" for name, v in env.versions().items()) +
-        f", safetensors {importlib.metadata.version('safetensors')}\n",
         "Files in the page cache; the arrays are dropped before the next call. Rounds of all are interleaved; others",
         "worked on the machine: compare within a table.",
-    ]  # fmt: skip
-    _machine.publish("\n".join([*head, *lines(all_rows, timings)]) + "\n",
-                     options.out / f"load-{machine['kind']}-py{version}.md")  # fmt: skip
+    ]
+    versions = {**env.versions(), "safetensors": importlib.metadata.version("safetensors")}
+    _machine.publish_page(options.out, "load", "Weights", versions, [*head, *lines(all_rows, timings)])
     return 0
 
 

@@ -94,16 +94,11 @@ def main(arguments: list[str] | None = None) -> int:
             rows = [*torch_rows(env, double, count), *jax_rows(env, double, count)]
             calls = {f"{row.library} {row.name}": row.call for row in rows}
             tables[size] = rows, measure(calls, seconds=options.seconds / len(SIZES), round_us=1000.0)
-    machine = _machine.describe()
-    version = ".".join(str(machine["python"]).split(".")[:2])
     head = [
-        f"# Operations of `op` on {machine['kind']}, Python {machine['python']}\n",
-        ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu")) + "\n",
-        "Versions: " + ", ".join(f"{name} {v}" for name, v in env.versions().items()) + "\n",
         "A call of `x * 2` of float32, best and median round. By hand: `torch.library.custom_op` of PyTorch's `x * 2`,",
         "`jax.pure_callback` of NumPy's.",
     ]
-    _machine.publish("\n".join([*head, *lines(tables)]) + "\n", options.out / f"op-{machine['kind']}-py{version}.md")
+    _machine.publish_page(options.out, "op", "Operations of `op`", env.versions(), [*head, *lines(tables)])
     return 0
 
 

@@ -165,26 +165,18 @@ def main(arguments: list[str] | None = None) -> int:
     process.join()
     opened = opening(options.rounds)
     copied = copying(sizes[f"{options.gib:g} GiB"][0], 5)
-    machine = _machine.describe()
-    version = ".".join(str(machine["python"]).split(".")[:2])
-    facts = ", ".join(f"{key} {value}" for key, value in machine.items() if value and key not in ("kind", "gpu"))
-    text = "\n".join(
-        [
-            f"# Arrays between processes on {machine['kind']}, Python {machine['python']}\n",
-            f"{facts}\n",
-            f"Versions: {', '.join(f'{name} {v}' for name, v in env.versions().items())}\n",
-            "ms from put() to the answer of a process that has read an element, best / median round. Rounds of all are",
-            "interleaved; others worked on the machine: compare within a column.\n",
-            f"| | {' | '.join(sizes)} |",
-            "| --- " * (len(sizes) + 1) + "|",
-            *rows,
-            f"\nOpening a handle of memory that is mapped already: {1e6 * min(opened):.1f} us, as a Tensor.\n",
-            f"One process alone, a copy of {options.gib:g} GiB, ms, best / median: "
-            + ", ".join(f"{name} {cell(seconds)}" for name, seconds in copied.items())
-            + ".\n",
-        ]
-    )
-    _machine.publish(text, options.out / f"share-{machine['kind']}-py{version}.md")
+    lines = [
+        "ms from put() to the answer of a process that has read an element, best / median round. Rounds of all are",
+        "interleaved; others worked on the machine: compare within a column.\n",
+        f"| | {' | '.join(sizes)} |",
+        "| --- " * (len(sizes) + 1) + "|",
+        *rows,
+        f"\nOpening a handle of memory that is mapped already: {1e6 * min(opened):.1f} us, as a Tensor.\n",
+        f"One process alone, a copy of {options.gib:g} GiB, ms, best / median: "
+        + ", ".join(f"{name} {cell(seconds)}" for name, seconds in copied.items())
+        + ".\n",
+    ]
+    _machine.publish_page(options.out, "share", "Arrays between processes", env.versions(), lines)
     return 0
 
 
