@@ -25,6 +25,7 @@ namespace dlbridge {
 // (`const options&` may be left out) and, for to(), one of
 //   static X to(Tensor&& t, const options&);       // takes the owner along; leaves `t` alone where it throws
 //   static X to(TensorView<T, Rank> v, const options&);  // or (Tensor&, ...): a view or a copy
+// (a TensorView is the quicker: a view that says all that is asked for is handed on as it is)
 // The tensor has passed the validator with `capabilities`, and is ordered before the caller's stream.
 template <class X>
 struct converter;
@@ -89,19 +90,28 @@ inline constexpr const caps& kCaps = converter<X>::capabilities;
 // What the view that to() takes asks for.
 template <class View>
 inline constexpr Requirement kViewNeeds{};
+template <class View>
+inline constexpr bool kIsView = false;
+template <class T, int Rank, class Layout, class Device>
+inline constexpr bool kIsView<TensorView<T, Rank, Layout, Device>> = true;
 template <class T, int Rank, class Layout, class Device>
 inline constexpr Requirement kViewNeeds<TensorView<T, Rank, Layout, Device>> =
     TensorView<T, Rank, Layout, Device>::kRequirement;
+template <class X>
+struct parameter_of_to {
+  using type = void;
+};
 template <class Result, class First, class... Rest>
-constexpr const Requirement& needs_of_parameter(Result (*)(First, Rest...)) {
-  return kViewNeeds<std::remove_cvref_t<First>>;
-}
+std::type_identity<std::remove_cvref_t<First>> first_parameter(Result (*)(First, Rest...));
+template <class X>
+  requires requires { first_parameter(&converter<X>::to); }
+struct parameter_of_to<X> : decltype(first_parameter(&converter<X>::to)){};
+template <class X>
+using ToParameter = typename parameter_of_to<X>::type;
+
 template <class X>
 consteval Intersection all_needs_of() {
-  constexpr Requirement kStated = requirement_of(converter<X>::capabilities);
-  if constexpr (requires { needs_of_parameter(&converter<X>::to); })
-    return intersect(kStated, needs_of_parameter(&converter<X>::to));
-  else return {kStated};
+  return intersect(requirement_of(converter<X>::capabilities), kViewNeeds<ToParameter<X>>);
 }
 inline constexpr Requirement kUnchecked{};
 template <class X>
@@ -178,6 +188,13 @@ template <class X>
 void prepare(Tensor& t, const options& o) {
   validate<X>(t, o);
   order_for_use(t, o);
+}
+
+// to() of a converter that makes a view or a copy, of a tensor that has passed validate<X>().
+template <class X>
+X made_of(Tensor& t, const options& o) {
+  if constexpr (kIsView<ToParameter<X>>) return converter<X>::to(ToParameter<X>::unchecked(t), o);
+  else return converter<X>::to(t, o);
 }
 
 // The token of what from() has described: the caller's stream, what the converter said, or the legacy default stream,
@@ -286,12 +303,12 @@ auto to(Tensor&& t, const options& o = {}) {
   if constexpr (detail::ToTakesOwner<X>) {
     return converter<X>::to(std::move(t), o);
   } else if constexpr (converter<X>::capabilities.result == result_kind::copy) {
-    X made = converter<X>::to(t, o);
+    X made = detail::made_of<X>(t, o);
     t = Tensor();
     return made;
   } else {
     static_assert(detail::ToTakesView<X>, "this framework cannot take foreign memory: it has no to()");
-    X view = converter<X>::to(t, o);
+    X view = detail::made_of<X>(t, o);
     return Held<X>(std::move(t), std::move(view));
   }
 }
@@ -301,7 +318,7 @@ template <class X>
 auto to(Tensor& t, const options& o = {}) {
   if constexpr (Convertible<X> && converter<X>::capabilities.result == result_kind::copy && detail::ToTakesView<X>) {
     detail::prepare<X>(t, o);
-    return converter<X>::to(t, o);
+    return detail::made_of<X>(t, o);
   } else {
     return to<X>(t.share(), o);
   }
@@ -315,6 +332,7 @@ auto to(const Tensor&, const options& = {}) {
 // A bare view over the memory of a view: the owner stays where it is and must outlive the result.
 template <class X, class T, int Rank, class Layout, class Device>
 X to(const TensorView<T, Rank, Layout, Device>& v, const options& o = {}) {
+  using View = TensorView<T, Rank, Layout, Device>;
   static_assert(sizeof(detail::convertible<X>) > 0);
   constexpr caps kCaps = converter<X>::capabilities;
   constexpr bool kCanWrite = !kCaps.read_only && kCaps.result != result_kind::copy;
@@ -323,11 +341,19 @@ X to(const TensorView<T, Rank, Layout, Device>& v, const options& o = {}) {
   static_assert(!std::is_const_v<T> || !kCanWrite,
                 "to<X>(view of const): X could write to the elements. Ask for an X of "
                 "const elements, or copy");
-  Tensor t = v.descriptor();
   if constexpr (kCaps.result != result_kind::owner) {
-    detail::validate<X, TensorView<T, Rank, Layout, Device>::kRequirement>(t, o, false);
+    // A view whose type says all that is asked for goes on as it is.
+    if constexpr (std::is_convertible_v<const View&, detail::ToParameter<X>> &&
+                  implies(View::kRequirement, detail::kNeeds<X>)) {
+      if (kCaps.result == result_kind::copy || o.copy != copy::always) [[likely]] {
+        order_for_use(v.ready(), v.device(), o);
+        return converter<X>::to(v, o);
+      }
+    }
+    Tensor t = v.descriptor();
+    detail::validate<X, View::kRequirement>(t, o, false);
     order_for_use(v.ready(), v.device(), o);
-    return converter<X>::to(t, o);
+    return detail::made_of<X>(t, o);
   }
 }
 

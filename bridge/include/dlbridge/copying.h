@@ -51,15 +51,20 @@ inline Tensor dense_copy_f(const Tensor& t, stream_ref stream = {}) {
   return out;
 }
 
-// Makes the consumer wait for the tensor's data as `o` says: its stream by an event, or the host. Host memory that a
-// device still writes is always waited for on the host.
-inline void order_for_use(const Ordering& ready, DLDevice memory, const options& o) {
-  if (ready.is_ready() || o.sync == sync::none) [[likely]]
-    return;
+namespace detail {
+[[gnu::cold, gnu::noinline]] inline void order_now(const Ordering& ready, DLDevice memory, const options& o) {
   const int device = is_cuda(memory) ? memory.device_id : 0;
   if (o.sync == sync::host || !is_cuda(memory)) return throw_if_failed("wait", cuda::synchronize(ready, device));
   const StreamHandle stream = o.stream ? o.stream.handle() : cuda::current_stream(device);
   throw_if_failed("wait", cuda::order(stream, ready, device));
+}
+}  // namespace detail
+
+// Makes the consumer wait for the tensor's data as `o` says: its stream by an event, or the host. Host memory that a
+// device still writes is always waited for on the host.
+inline void order_for_use(const Ordering& ready, DLDevice memory, const options& o) {
+  if (!ready.is_ready() && o.sync != sync::none) [[unlikely]]
+    detail::order_now(ready, memory, o);
 }
 inline void order_for_use(const Tensor& t, const options& o) { order_for_use(t.ready, t.dl.device, o); }
 

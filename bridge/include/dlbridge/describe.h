@@ -50,14 +50,27 @@ constexpr To as(From value) noexcept {
 
 // Strides as a framework with strictly positive ones wants them: those of axes of extent 1, and all of an empty
 // tensor, are never used and may be anything here, so they become those of a dense tensor.
-inline void usable_strides(const DLTensor& t, std::int64_t* out) noexcept {
-  const bool empty = has_zero_extent(t);
+template <int Rank>
+[[gnu::noinline]] void replace_unused_strides(const std::int64_t* shape, std::int64_t* strides) noexcept {
+  bool empty = false;
+  for (int i = 0; i < Rank; ++i) empty |= shape[i] == 0;
   std::int64_t dense = 1;
-  for (std::int32_t i = t.ndim - 1; i >= 0; --i) {
-    out[i] = empty || t.shape[i] == 1 ? dense : t.strides[i];
-    dense = out[i] * (t.shape[i] > 1 ? t.shape[i] : 1);
+  for (int i = Rank - 1; i >= 0; --i) {
+    if (empty || shape[i] == 1) strides[i] = dense;
+    dense = strides[i] * (shape[i] > 1 ? shape[i] : 1);
     if (dense < 1) dense = 1;
   }
+}
+template <int Rank>
+[[gnu::always_inline]] inline void usable_strides(const std::int64_t* shape, const std::int64_t* strides,
+                                                  std::int64_t* out) noexcept {
+  bool all_used = true;
+  for (int i = 0; i < Rank; ++i) {
+    all_used &= shape[i] > 1;
+    out[i] = strides[i];
+  }
+  if (!all_used) [[unlikely]]
+    replace_unused_strides<Rank>(shape, out);
 }
 }  // namespace detail
 

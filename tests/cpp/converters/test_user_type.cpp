@@ -76,6 +76,17 @@ struct dlbridge::converter<Samples> {
   }
 };
 
+// What to() was given: where the extents lie that it reads.
+struct Extents {
+  const std::int64_t* first;
+};
+template <>
+struct dlbridge::converter<Extents> {
+  static constexpr caps capabilities{
+      .name = "Extents", .devices = kOnHost, .strides = stride_rule::any, .source = source_kind::none};
+  static Extents to(TensorView<double, dyn> v, const options&) { return {v.extents().data()}; }
+};
+
 // docs/converters.md: begin
 TEST(MyImage, KeepsWhatItsConverterPromises) {
   for (const std::string& broken : dlbridge::conformance<MyImage>()) ADD_FAILURE() << broken;
@@ -169,6 +180,15 @@ TEST(UserType, StridesAreTakenWhereTheTypeSaysSo) {
   std::iota(data, data + 5, 0.0);
   Tensor t = Tensor::take(&p.managed);
   EXPECT_EQ(to<Samples>(t).values, (std::vector<double>{0, 2, 4}));
+}
+
+TEST(UserType, AViewWhoseTypeSaysAllReachesToAsItIs) {
+  VersionedProducer p({3}, {kDLFloat, 64, 1});
+  Tensor t = Tensor::take(&p.managed);
+  EXPECT_EQ(to<Extents>(t.view<double, dyn>()).first, t.dl.shape);
+  EXPECT_EQ((to<Extents>(t.view<double, dyn, c_contig, on_cpu>()).first), t.dl.shape);
+  expect_error(ErrorCode::kCopyRefused, {"to<Extents>", "nowhere to keep it"},
+               [&] { return to<Extents>(t.view<double, dyn>(), {.copy = copy::always}), 0; });
 }
 
 TEST(UserType, ThePageShowsTheConverterThatIsTestedHere) {

@@ -81,39 +81,39 @@ struct converter<Eigen::Map<Plain, Options, Stride>> {
 
   static Status describe(const X& x, Tensor& out) { return detail::describe_eigen(x, const_cast<T*>(x.data()), out); }
 
-  static X to(Tensor& t, const options&) {
-    auto* data = static_cast<T*>(t.dl.data);
+  using View = TensorView<T, kVector ? 1 : 2>;
+  static X to(View v, const options&) {
     if constexpr (kVector) {
-      check_fixed("size", X::SizeAtCompileTime, t.dl.shape[0], t);
-      return X(data, t.dl.shape[0], stride(t.dl.strides[0], t.dl.strides[0], t));
+      check_fixed("size", X::SizeAtCompileTime, v.extent(0), v);
+      return X(v.data(), v.extent(0), stride(v.stride(0), v.stride(0), v));
     } else {
-      check_fixed("rows", X::RowsAtCompileTime, t.dl.shape[0], t);
-      check_fixed("cols", X::ColsAtCompileTime, t.dl.shape[1], t);
-      const std::int64_t outer = t.dl.strides[kRowMajor ? 0 : 1];
-      const std::int64_t inner = t.dl.strides[kRowMajor ? 1 : 0];
-      return X(data, t.dl.shape[0], t.dl.shape[1], stride(outer, inner, t));
+      check_fixed("rows", X::RowsAtCompileTime, v.extent(0), v);
+      check_fixed("cols", X::ColsAtCompileTime, v.extent(1), v);
+      const std::int64_t outer = v.stride(kRowMajor ? 0 : 1);
+      const std::int64_t inner = v.stride(kRowMajor ? 1 : 0);
+      return X(v.data(), v.extent(0), v.extent(1), stride(outer, inner, v));
     }
   }
 
  private:
-  static void check_fixed(const char* what, std::int64_t fixed, std::int64_t got, const Tensor& t) {
-    if (fixed != Eigen::Dynamic && fixed != got) detail::throw_eigen_fixed(capabilities, what, fixed, t);
+  static void check_fixed(const char* what, std::int64_t fixed, std::int64_t got, const View& v) {
+    if (fixed != Eigen::Dynamic && fixed != got) detail::throw_eigen_fixed(capabilities, what, fixed, v.descriptor());
   }
   // InnerStride and OuterStride take one number, Stride<> two.
-  static Stride stride(std::int64_t outer, std::int64_t inner, const Tensor& t) {
+  static Stride stride(std::int64_t outer, std::int64_t inner, const View& v) {
     constexpr int kInner = Stride::InnerStrideAtCompileTime;
     constexpr int kOuter = Stride::OuterStrideAtCompileTime;
-    const bool used = t.size > 1;
+    const bool used = v.size() > 1;
     if (!kVector && used && kInner != Eigen::Dynamic) {
-      const std::int64_t axis = kRowMajor ? 1 : 0;
-      if (t.dl.shape[axis] > 1) check_fixed("inner stride", kInner == 0 ? 1 : kInner, inner, t);
+      const std::int32_t axis = kRowMajor ? 1 : 0;
+      if (v.extent(axis) > 1) check_fixed("inner stride", kInner == 0 ? 1 : kInner, inner, v);
     }
-    if (kVector && used && kInner != Eigen::Dynamic) check_fixed("inner stride", kInner == 0 ? 1 : kInner, inner, t);
-    if (!kVector && used && kOuter != Eigen::Dynamic && t.dl.shape[kRowMajor ? 0 : 1] > 1) {
+    if (kVector && used && kInner != Eigen::Dynamic) check_fixed("inner stride", kInner == 0 ? 1 : kInner, inner, v);
+    if (!kVector && used && kOuter != Eigen::Dynamic && v.extent(kRowMajor ? 0 : 1) > 1) {
       // Eigen's natural outer stride: what the inner one spans.
-      const std::int64_t natural = inner * t.dl.shape[kRowMajor ? 1 : 0];
+      const std::int64_t natural = inner * v.extent(kRowMajor ? 1 : 0);
       if (const std::int64_t fixed = kOuter == 0 ? natural : kOuter; fixed != outer)
-        detail::throw_eigen_fixed(capabilities, "outer stride", fixed, t);
+        detail::throw_eigen_fixed(capabilities, "outer stride", fixed, v.descriptor());
     }
     if constexpr (std::is_constructible_v<Stride, Eigen::Index, Eigen::Index>)
       return Stride(kOuter == Eigen::Dynamic ? outer : kOuter, kInner == Eigen::Dynamic ? inner : kInner);
@@ -140,11 +140,11 @@ struct eigen_plain_converter {
   }
   static Status describe(X& x, Tensor& out) { return describe_eigen(x, x.data(), out); }
   static Status describe(const X& x, Tensor& out) { return describe_eigen(x, x.data(), out); }
-  static X to(Tensor& t, const options& o) {
+  static X to(TensorView<const T, X::IsVectorAtCompileTime ? 1 : 2> v, const options& o) {
     using Map = Eigen::Map<const X, Eigen::Unaligned,
                            std::conditional_t<X::IsVectorAtCompileTime, Eigen::InnerStride<Eigen::Dynamic>,
                                               Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>>;
-    return X(converter<Map>::to(t, o));
+    return X(converter<Map>::to(v, o));
   }
 };
 }  // namespace detail

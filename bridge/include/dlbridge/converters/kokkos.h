@@ -89,28 +89,35 @@ struct converter<Kokkos::View<Data, Properties...>> {
     return describe_memory(out, x.data(), device, kRank, shape, strides);
   }
 
-  static X to(Tensor& t, const options&) {
-    std::int64_t usable[kRank + 1];
-    detail::usable_strides(t.dl, usable);
-    Layout layout;
-    for (int i = 0; i < kRank; ++i) {
-      layout.dimension[i] = static_cast<std::size_t>(t.dl.shape[i]);
-      if constexpr (kStrided) layout.stride[i] = static_cast<std::size_t>(usable[i]);
-      check_static(i, t);
-    }
-    return X(static_cast<T*>(t.dl.data), layout);
+  using View = TensorView<T, kRank, any_layout, any_device>;
+  static X to(View v, const options&) {
+    for (int i = 0; i < kRank; ++i) check_static(i, v);
+    return X(v.data(), layout_of(v, std::make_index_sequence<kStrided ? 2 * kRank : kRank>{}));
   }
 
  private:
+  // By the layout's constructor, which fills its eight axes once. LayoutStride's takes each extent with its stride.
+  template <std::size_t... I>
+  static Layout layout_of(const View& v, std::index_sequence<I...>) {
+    std::size_t given[2 * kRank + 1];
+    if constexpr (kStrided) {
+      std::int64_t usable[kRank + 1];
+      detail::usable_strides<kRank>(v.dims().extents, v.dims().stride_elems, usable);
+      for (int i = 0; i < kRank; ++i) given[2 * i + 1] = static_cast<std::size_t>(usable[i]);
+    }
+    for (int i = 0; i < kRank; ++i) given[kStrided ? 2 * i : i] = static_cast<std::size_t>(v.extent(i));
+    return Layout(given[I]...);
+  }
   // Extents that the View's type fixes: View<float*[3]>.
-  static void check_static(int axis, const Tensor& t) {
+  static void check_static(int axis, const View& v) {
     const auto fixed =
         axis < static_cast<int>(X::rank_dynamic) ? -1 : detail::as(X::static_extent(static_cast<unsigned>(axis)));
-    if (fixed < 0 || fixed == t.dl.shape[axis]) return;
+    if (fixed < 0 || fixed == v.extent(axis)) return;
     detail::throw_conversion(
         "to", capabilities,
         {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " + std::to_string(axis) +
-                                    ", got " + dlbridge::describe(t) + ". Hint: use dlbridge::KokkosView<T, rank>"});
+                                    ", got " + dlbridge::describe(v.descriptor()) +
+                                    ". Hint: use dlbridge::KokkosView<T, rank>"});
   }
 };
 

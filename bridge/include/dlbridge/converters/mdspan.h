@@ -69,19 +69,22 @@ struct mdspan_converter {
     return describe_memory(out, x.data_handle(), device, as(kRank), shape, strides);
   }
 
-  static Mdspan make(Tensor& t, const caps& c) {
+  using View = TensorView<T, static_cast<int>(kRank), any_layout, any_device>;
+  static Mdspan make(const View& v, const caps& c) {
     Array extents{};
-    Array strides{};
-    std::int64_t usable[kRank + 1];
-    usable_strides(t.dl, usable);
     for (std::size_t i = 0; i < kRank; ++i) {
-      extents[i] = index(t.dl.shape[i], c);
-      strides[i] = index(usable[i], c);
-      if constexpr (kRank > 0) check_static(i, t, c);
+      extents[i] = index(v.dims().extents[i], c);
+      if constexpr (kRank > 0) check_static(i, v, c);
     }
-    auto* data = static_cast<T*>(t.dl.data);
-    if constexpr (kStrided) return Mdspan(data, typename Layout::template mapping<Extents>(Extents(extents), strides));
-    else return Mdspan(data, typename Layout::template mapping<Extents>(Extents(extents)));
+    if constexpr (!kStrided) {
+      return Mdspan(v.data(), typename Layout::template mapping<Extents>(Extents(extents)));
+    } else {
+      Array strides{};
+      std::int64_t usable[kRank + 1];
+      usable_strides<static_cast<int>(kRank)>(v.dims().extents, v.dims().stride_elems, usable);
+      for (std::size_t i = 0; i < kRank; ++i) strides[i] = index(usable[i], c);
+      return Mdspan(v.data(), typename Layout::template mapping<Extents>(Extents(extents), strides));
+    }
   }
 
  private:
@@ -93,16 +96,16 @@ struct mdspan_converter {
                                                   "extents of std::int64_t"});
     return static_cast<Index>(value);
   }
-  static void check_static(std::size_t axis, const Tensor& t, const caps& c) {
+  static void check_static(std::size_t axis, const View& v, const caps& c) {
     constexpr auto kDynamic = std::numeric_limits<std::size_t>::max();
     const auto fixed = static_cast<std::size_t>(Extents::static_extent(axis));
-    if (fixed == kDynamic || fixed == static_cast<std::size_t>(t.dl.shape[axis])) return;
-    throw_conversion("to", c,
-                     {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " +
-                                                 std::to_string(axis) + ", got " + describe_tensor(t) +
-                                                 ". Hint: use dextents, or reshape in the producer"});
+    if (fixed == kDynamic || fixed == static_cast<std::size_t>(v.dims().extents[axis])) return;
+    throw_conversion(
+        "to", c,
+        {ErrorCode::kMalformed, "expected extent " + std::to_string(fixed) + " on axis " + std::to_string(axis) +
+                                    ", got " + describe_view(v) + ". Hint: use dextents, or reshape in the producer"});
   }
-  static std::string describe_tensor(const Tensor& t) { return dlbridge::describe(t); }
+  static std::string describe_view(const View& v) { return dlbridge::describe(v.descriptor()); }
 };
 }  // namespace detail
 
@@ -114,7 +117,7 @@ struct converter<std::mdspan<T, Extents, Layout, std::default_accessor<T>>> {
                                         std::array<typename Extents::index_type, Extents::rank()>, kOnHost>;
   static constexpr caps capabilities = Body::make_caps("std::mdspan");
   static Status describe(const X& x, Tensor& out) { return Body::describe(x, out); }
-  static X to(Tensor& t, const options&) { return Body::make(t, capabilities); }
+  static X to(typename Body::View v, const options&) { return Body::make(v, capabilities); }
 };
 #endif
 
@@ -128,7 +131,7 @@ struct converter<::cuda::std::mdspan<T, Extents, Layout, ::cuda::std::default_ac
                                ::cuda::std::array<typename Extents::index_type, Extents::rank()>, kOnHost | kOnCuda>;
   static constexpr caps capabilities = Body::make_caps("cuda::std::mdspan");
   static Status describe(const X& x, Tensor& out) { return Body::describe(x, out); }
-  static X to(Tensor& t, const options&) { return Body::make(t, capabilities); }
+  static X to(typename Body::View v, const options&) { return Body::make(v, capabilities); }
 };
 #endif
 

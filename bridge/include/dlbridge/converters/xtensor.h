@@ -61,19 +61,19 @@ constexpr caps xtensor_caps(std::string_view name, std::int32_t rank, result_kin
           .result = result};
 }
 
-template <class View, class T>
-View make_xtensor_view(Tensor& t) {
+template <class View, class T, int Rank>
+View make_xtensor_view(const TensorView<T, Rank>& v) {
   typename View::shape_type shape{};
   typename View::strides_type strides{};
-  const auto rank = static_cast<std::size_t>(t.dl.ndim);
+  const auto rank = static_cast<std::size_t>(v.rank());
   if constexpr (requires { shape.resize(rank); }) shape.resize(rank), strides.resize(rank);
   for (std::size_t i = 0; i < rank; ++i) {
-    shape[i] = as<typename View::shape_type::value_type>(t.dl.shape[i]);
+    const std::int64_t extent = v.dims().extents[i];
+    shape[i] = as<typename View::shape_type::value_type>(extent);
     // xtensor broadcasts an axis of extent 1 by stepping with its stride: it must be 0.
-    strides[i] = t.dl.shape[i] == 1 ? 0 : as<typename View::strides_type::value_type>(t.dl.strides[i]);
+    strides[i] = extent == 1 ? 0 : as<typename View::strides_type::value_type>(v.dims().stride_elems[i]);
   }
-  return View(XBuffer<T>(static_cast<T*>(t.dl.data), static_cast<std::size_t>(t.size)), std::move(shape),
-              std::move(strides));
+  return View(XBuffer<T>(v.data(), static_cast<std::size_t>(v.size())), std::move(shape), std::move(strides));
 }
 }  // namespace detail
 
@@ -85,7 +85,7 @@ struct converter<xt::xtensor_adaptor<xt::xbuffer_adaptor<T*, xt::no_ownership, s
       detail::xtensor_caps<T>(std::is_const_v<T> ? "xt::xtensor_adaptor<const T>" : "xt::xtensor_adaptor",
                               static_cast<std::int32_t>(Rank), result_kind::view);
   static Status describe(const X& x, Tensor& out) { return detail::describe_xtensor(x, const_cast<T*>(x.data()), out); }
-  static X to(Tensor& t, const options&) { return detail::make_xtensor_view<X, T>(t); }
+  static X to(TensorView<T, static_cast<int>(Rank)> v, const options&) { return detail::make_xtensor_view<X>(v); }
 };
 
 template <class T>
@@ -95,7 +95,7 @@ struct converter<xt::xarray_adaptor<xt::xbuffer_adaptor<T*, xt::no_ownership, st
   static constexpr caps capabilities = detail::xtensor_caps<T>(
       std::is_const_v<T> ? "xt::xarray_adaptor<const T>" : "xt::xarray_adaptor", dyn, result_kind::view);
   static Status describe(const X& x, Tensor& out) { return detail::describe_xtensor(x, const_cast<T*>(x.data()), out); }
-  static X to(Tensor& t, const options&) { return detail::make_xtensor_view<X, T>(t); }
+  static X to(TensorView<T, dyn> v, const options&) { return detail::make_xtensor_view<X>(v); }
 };
 
 template <class Storage, std::size_t Rank, xt::layout_type L, class Tag>
@@ -106,8 +106,8 @@ struct converter<xt::xtensor_container<Storage, Rank, L, Tag>> {
       detail::xtensor_caps<T>("xt::xtensor", static_cast<std::int32_t>(Rank), result_kind::copy);
   static Status describe(X& x, Tensor& out) { return detail::describe_xtensor(x, x.data(), out); }
   static Status describe(const X& x, Tensor& out) { return detail::describe_xtensor(x, x.data(), out); }
-  static X to(Tensor& t, const options&) {
-    return X(detail::make_xtensor_view<XTensorView<const T, Rank>, const T>(t));
+  static X to(TensorView<const T, static_cast<int>(Rank)> v, const options&) {
+    return X(detail::make_xtensor_view<XTensorView<const T, Rank>>(v));
   }
 };
 
@@ -118,7 +118,9 @@ struct converter<xt::xarray_container<Storage, L, Shape, Tag>> {
   static constexpr caps capabilities = detail::xtensor_caps<T>("xt::xarray", dyn, result_kind::copy);
   static Status describe(X& x, Tensor& out) { return detail::describe_xtensor(x, x.data(), out); }
   static Status describe(const X& x, Tensor& out) { return detail::describe_xtensor(x, x.data(), out); }
-  static X to(Tensor& t, const options&) { return X(detail::make_xtensor_view<XArrayView<const T>, const T>(t)); }
+  static X to(TensorView<const T, dyn> v, const options&) {
+    return X(detail::make_xtensor_view<XArrayView<const T>>(v));
+  }
 };
 
 }  // namespace dlbridge
