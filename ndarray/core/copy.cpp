@@ -16,6 +16,8 @@ namespace {
 Status copy_peer(const Tensor& source, const Tensor& target) {
   const int from = source.dl.device.device_id, to = target.dl.device.device_id;
   const StreamHandle from_stream = work_stream(source.dl.device), to_stream = work_stream(target.dl.device);
+  UseGuard uses;
+  uses.enter();
   DLBRIDGE_TRY(acquire(source, from_stream));
   DLBRIDGE_TRY(acquire(target, to_stream));
   DLBRIDGE_TRY(cuda::order_across(to_stream, to, Ordering::on_stream(from_stream), from));
@@ -34,10 +36,12 @@ Status copy_dense(const Tensor& source, const Tensor& target) {
   const int device = on_device.dl.device.device_id;
   cuda::DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(device));
+  UseGuard uses;
+  uses.enter();
   DLBRIDGE_TRY(acquire(on_device, stream));
   if (from_device) return copy_to_host(target.dl.data, source.dl.data, bytes, device, stream, true);
   DLBRIDGE_TRY(copy_to_device(target.dl.data, source.dl.data, bytes, device, stream, true));
-  return acquire(target, stream);  // once more: the copy went without the lock, and another use may have begun
+  return acquire(target, stream);  // once more: the copy let other threads in, and another use may have begun
 }
 
 // A long copy within the host lets other threads run: without a device no storage is acquired on the way.

@@ -9,6 +9,7 @@
 #include "ndarray/core/copy.h"
 #include "ndarray/core/loop.h"
 #include "ndarray/core/views.h"
+#include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
 
@@ -207,9 +208,11 @@ Status launch(Call& call, const Tensor& out) {
   const Backend* backend = nullptr;
   DLBRIDGE_TRY(backend_for(call.device, backend));
   cuda::DeviceGuard guard;
+  UseGuard uses;
   args.stream = work_stream(call.device);
   if (args.stream != 0) {
     DLBRIDGE_TRY(guard.enter(call.device.device_id));
+    uses.enter();
     for (const Tensor* t : used)
       if (t != nullptr) DLBRIDGE_TRY(acquire(*t, args.stream));
   }

@@ -5,6 +5,7 @@
 namespace dlbridge::nd {
 
 KernelCall::~KernelCall() {
+  uses_.leave();  // before memory goes, by which Python code may be run
   while (pieces_ != nullptr) release(std::exchange(pieces_, pieces_->next));
 }
 
@@ -13,6 +14,7 @@ Status KernelCall::begin() {
   stream_ = work_stream(device_);
   if (stream_ == 0) return {};
   DLBRIDGE_TRY(guard_.enter(device_.device_id));
+  uses_.enter();
   for (const Tensor* array : arrays_) DLBRIDGE_TRY(acquire(*array, stream_));
   return {};
 }
@@ -22,6 +24,7 @@ Status KernelCall::end(int code, const char* what) {
   for (const Tensor* array : arrays_)
     if (Status status = acquire(*array, stream_); !status.ok()) [[unlikely]]
       joined = std::move(status);
+  uses_.leave();
   if (code == kErrorMemory && !failure_.ok()) return std::move(failure_);
   DLBRIDGE_TRY(kernel_status(*backend_, code, what));
   return joined;

@@ -6,6 +6,7 @@
 #include "dlbridge/cuda_device.h"
 #include "ndarray/core/array.h"
 #include "ndarray/core/backend.h"
+#include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
 
@@ -19,16 +20,15 @@ class KernelCall {
   KernelCall& operator=(const KernelCall&) = delete;
   ~KernelCall();
 
-  // Enters the device and acquires the arrays for the thread's stream.
+  // Enters the device and acquires the arrays for the thread's stream. Until end() no other thread uses device memory.
   Status begin();
 
   const Backend& backend() const noexcept { return *backend_; }
   StreamHandle stream() const noexcept { return stream_; }
   Workspace workspace() noexcept { return {allocate, this}; }
 
-  // What the kernel's code means; `what` names the operation. Looking for scratch memory may release the lock that
-  // guards the tensors (in Python the GIL) after the arrays have been acquired and before the kernel is queued: a use
-  // by another thread that began meanwhile is joined here.
+  // What the kernel's code means; `what` names the operation. Looking for scratch memory may let other threads in
+  // after the arrays have been acquired and before the kernel is queued: a use that began meanwhile is joined here.
   Status end(int code, const char* what);
 
  private:
@@ -41,6 +41,7 @@ class KernelCall {
   Storage* pieces_ = nullptr;  // the latest piece of scratch memory, and by Storage::next those before it
   Status failure_;             // behind a null pointer to scratch memory
   cuda::DeviceGuard guard_;
+  UseGuard uses_;
 };
 
 }  // namespace dlbridge::nd

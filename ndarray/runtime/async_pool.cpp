@@ -79,7 +79,7 @@ Status AsyncPool::allocate(Storage& storage) {
   release_late(device);
   CUresult result = allocate_once(device, storage, pool);
   if (result == cuda::kOutOfMemoryResult) {
-    if (hooks().collect_garbage != nullptr) hooks().collect_garbage();
+    collect_garbage();
     {
       const Unlocked unlocked;  // what is freed behind pending work comes back when that is done
       if (storage.stream != 0) static_cast<void>(cuda::functions().stream_synchronize(lasting(storage.stream)));

@@ -182,10 +182,7 @@ Block* DevicePool::grow(const Request& request, CUresult& result, bool& over_lim
 // is wholly free goes back to the driver, and the request to it once more. No lock is held while anything may run.
 Status DevicePool::make_room(const Request& request, Block*& out) {
   for (int round = 0; round < 2; ++round) {
-    if (round == 1) {
-      if (hooks().collect_garbage == nullptr) break;
-      hooks().collect_garbage();
-    }
+    if (round == 1 && !collect_garbage()) break;
     std::vector<void*> segments;
     {
       const std::lock_guard lock(mutex_);

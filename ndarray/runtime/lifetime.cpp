@@ -29,9 +29,30 @@ Status require_runtime() {
   return {};
 }
 
-Hooks& hooks() noexcept {
-  static Hooks installed;
-  return installed;
+void UseGuard::enter_slowly() noexcept {
+  if (is_held_ || (detail::uses_depth == 0 && !hooks().lock_uses())) return;
+  ++detail::uses_depth;
+  is_held_ = true;
+}
+
+void UseGuard::leave_slowly() noexcept {
+  is_held_ = false;
+  if (detail::uses_depth == 0 || --detail::uses_depth != 0) return;  // 0: the process ended during a break
+  hooks().unlock_uses();
+}
+
+void UseBreak::leave() noexcept {
+  detail::uses_depth = 0;
+  hooks().unlock_uses();
+}
+
+void UseBreak::resume() noexcept { detail::uses_depth = hooks().lock_uses() ? depth_ : 0; }
+
+bool collect_garbage() {
+  if (hooks().collect_garbage == nullptr) return false;
+  const UseBreak uses;
+  hooks().collect_garbage();
+  return true;
 }
 
 }  // namespace dlbridge::nd

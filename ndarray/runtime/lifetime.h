@@ -36,11 +36,66 @@ struct Hooks {
   // Lets go of the interpreter's lock where the calling thread holds it, and takes it back with what the first gave.
   void* (*unlock)() = nullptr;
   void (*relock)(void* token) = nullptr;
+  // Where the interpreter's lock lets threads run at once: one for the uses of device memory. False: there are no
+  // other threads any more, and it is not held.
+  bool (*lock_uses)() = nullptr;
+  void (*unlock_uses)() = nullptr;
 };
-Hooks& hooks() noexcept;
 
-// Holds the interpreter's lock off while the driver blocks: work that it waits for may be a host function which needs
-// that lock.
+namespace detail {
+inline constinit Hooks installed_hooks;
+inline constinit thread_local int uses_depth = 0;  // of UseGuards that hold the lock
+}  // namespace detail
+
+inline Hooks& hooks() noexcept { return detail::installed_hooks; }
+
+// Between the look at a storage's stream and the work that is queued behind it (acquire() in runtime/storage.h) no
+// other thread queues its own. The interpreter's lock sees to that where it is one; else this does. A thread that has
+// entered may enter again.
+class UseGuard {
+ public:
+  UseGuard() noexcept = default;
+  UseGuard(const UseGuard&) = delete;
+  UseGuard& operator=(const UseGuard&) = delete;
+  ~UseGuard() { leave(); }
+
+  void enter() noexcept {
+    if (hooks().lock_uses != nullptr) [[unlikely]]
+      enter_slowly();
+  }
+  void leave() noexcept {
+    if (is_held_) [[unlikely]]
+      leave_slowly();
+  }
+
+ private:
+  void enter_slowly() noexcept;
+  void leave_slowly() noexcept;
+  bool is_held_ = false;
+};
+
+// Lets other threads use device memory in the middle of a use: where Python code is run, or the driver blocks.
+class UseBreak {
+ public:
+  UseBreak() noexcept : depth_(hooks().lock_uses != nullptr ? detail::uses_depth : 0) {
+    if (depth_ != 0) [[unlikely]]
+      leave();
+  }
+  UseBreak(const UseBreak&) = delete;
+  UseBreak& operator=(const UseBreak&) = delete;
+  ~UseBreak() {
+    if (depth_ != 0) [[unlikely]]
+      resume();
+  }
+
+ private:
+  void leave() noexcept;
+  void resume() noexcept;
+  int depth_;
+};
+
+// Holds the interpreter's lock off while the driver blocks, and that of the uses: work that it waits for may be a host
+// function which needs one of them.
 class Unlocked {
  public:
   Unlocked() noexcept : token_(hooks().unlock != nullptr ? hooks().unlock() : nullptr) {}
@@ -51,7 +106,11 @@ class Unlocked {
   }
 
  private:
+  UseBreak uses_;  // the first to go, and the last that is taken back: whoever waits for it holds the other
   void* token_;
 };
+
+// False where nobody can do it. Python code runs, with no lock of the runtime held.
+bool collect_garbage();
 
 }  // namespace dlbridge::nd

@@ -72,10 +72,9 @@ inline Storage* storage_of(const Tensor& tensor) noexcept {
 // Makes `stream` the one that uses the storage from now on, behind the one before; no host wait. Inside a graph capture
 // on `stream` nothing is waited for: the work before is not part of the graph, ordering it is the capturer's.
 //
-// The caller holds the lock that guards the tensors (in Python the GIL), and holds it until the work is queued: what
-// another stream acquires waits for what is queued by then. Where the lock must go in between (the driver blocks,
-// memory has run out), acquire again with the lock back: the stream then waits for a use that began meanwhile as well,
-// and stands for both.
+// The caller has entered a UseGuard (runtime/lifetime.h), and leaves it when the work is queued: what another stream
+// acquires waits for what is queued by then. Where the guard must be broken in between (the driver blocks, memory has
+// run out), acquire again after it: the stream then waits for a use that began meanwhile as well, and stands for both.
 Status acquire_slowly(Storage& storage, StreamHandle stream);
 inline Status acquire(Storage& storage, StreamHandle stream) {
   if (storage.stream == stream) [[likely]]

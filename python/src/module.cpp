@@ -75,7 +75,7 @@ void init(PyObject* module) {
 
 }  // namespace dlbridge::py
 
-PYBIND11_MODULE(_core_pybind11, m, pybind11::multiple_interpreters::not_supported()) {
+PYBIND11_MODULE(_core_pybind11, m, pybind11::mod_gil_not_used(), pybind11::multiple_interpreters::not_supported()) {
   m.attr("__version__") = DLBRIDGE_VERSION;
   try {
     dlbridge::py::init(m.ptr());

@@ -214,6 +214,63 @@ def test_one_array_changed_by_two_threads_stays_an_array() -> None:
     assert array.shape == (64, 64)
 
 
+def test_no_change_of_one_array_in_place_is_lost() -> None:
+    def changes(array: Any) -> list[Callable[[], Any]]:
+        return [
+            lambda: array.__iadd__(1),
+            lambda: nd.add(array, 1, out=array),
+            lambda: nd.add.at(array, slice(None), 1),
+            lambda: array.__isub__(-1),
+        ]
+
+    array = nd.zeros(33)
+
+    def work(number: int) -> None:
+        change = changes(array)[number % 4]
+        for _ in range(ROUNDS):
+            change()
+
+    at_once(work)
+    assert array.tolist() == [THREADS * ROUNDS] * 33
+
+
+def test_elements_that_change_while_they_select_select_nothing_outside() -> None:
+    n = 512
+    frame = nd.zeros(3 * n, dtype="int64")
+    inside = frame[n : 2 * n]
+    index = nd.zeros(n, dtype="int64")
+    mask = nd.zeros(n, dtype=bool)
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        if number % 2:
+            values = (2**40, -(2**40), 0, n - 1)
+            for step in range(ROUNDS * 4):
+                index[:] = values[step % 4]
+                mask[step % n :] = step % 3 == 0
+            stop.set()
+            return
+        while not stop.is_set():
+            for select in (
+                lambda: inside[index],
+                lambda: inside.__setitem__(index, 7),
+                lambda: nd.add.at(inside, index, 1),
+                lambda: nd.take(inside, index),
+            ):
+                try:
+                    select()
+                except IndexError:
+                    pass
+            assert inside[mask].size <= n
+            assert nd.nonzero(mask)[0].size <= n
+            assert nd.sort(index).size == n
+            assert int(nd.argsort(index).max()) < n
+
+    at_once(work, threads=4)
+    assert not frame[:n].any()
+    assert not frame[2 * n :].any()
+
+
 def test_a_dict_that_changes_while_it_is_converted() -> None:
     tree: dict[Any, Any] = {k: np.arange(k) for k in range(16)}
 

@@ -5,6 +5,7 @@
 #include "ndarray/core/copy.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -122,7 +123,9 @@ PyObject* view(PyObject* self, const Call& a) {
 
 constexpr char kFill[] = "fill($self, value, /)\n--\n\nSets every element to a scalar.";
 PyObject* fill(PyObject* self, PyObject* value) {
-  throw_if_bad(core::assign(tensor_of(self), need_operand(value, "fill()"), "fill()"), "fill()");
+  const core::Input source = need_operand(value, "fill()");
+  const CriticalSection of_target(self);
+  throw_if_bad(core::assign(tensor_of(self), source, "fill()"), "fill()");
   Py_RETURN_NONE;
 }
 

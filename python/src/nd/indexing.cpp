@@ -5,6 +5,7 @@
 
 #include "ndarray/core/reduction.h"
 #include "ndarray/core/views.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -113,6 +114,7 @@ int set_item(PyObject* self, PyObject* object, PyObject* value) {
     made = owned(to_array(value, std::nullopt, x.dl.device, std::nullopt));
     input.array = &tensor_of(made.get());
   }
+  const CriticalSection of_target(self);
   throw_if_bad(core::assign_at(x, key.get(), input), "ndarray[key] = value");
   return 0;
 }
@@ -176,6 +178,7 @@ PyObject* index_combine(PyObject*, const Call& a) {
       if (PyUnicode_CompareWithASCIIString(a[3], core::info(other).name.data()) == 0) op = other;
   Key key;
   parse_key(a.given(1), x.dl.device, key);
+  const CriticalSection of_target(a.given(0));
   throw_if_bad(core::assign_at(x, key.get(), value, op), a.operation());
   Py_RETURN_NONE;
 }

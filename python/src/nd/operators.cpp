@@ -4,6 +4,7 @@
 #include "python/src/nd/ufuncs.h"
 
 #include "ndarray/core/linear.h"
+#include "protocols/common/threads.h"
 
 namespace dlbridge::py::nd {
 
@@ -57,6 +58,7 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
 PyObject* in_place_matrix_multiply(PyObject* a, PyObject* b) {
   Ref product = owned(matrix_multiply(a, b));
   if (product.get() == Py_NotImplemented) return product.release();
+  const CriticalSection of_target(a);
   throw_if_bad(core::store(tensor_of(product.get()), tensor_of(a), "matmul"), "matmul");
   return Ref::borrow(a).release();
 }
@@ -131,6 +133,7 @@ PyObject* matmul(PyObject*, const Call& a) {
   if (target == nullptr) return make_result(a.operation(), [&](Tensor& out) { return core::matmul(x, y, out); });
   Tensor product;
   throw_if_bad(core::matmul(x, y, product), a.operation());
+  const CriticalSection of_target(a[2]);
   throw_if_bad(core::store(product, *target, "matmul"), a.operation());
   return Ref::borrow(a[2]).release();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ndarray/core/named_ops.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -64,6 +65,7 @@ void give_array(std::span<core::Input> inputs, const char* name, Tensor& made) {
   if (out == nullptr)
     return make_result(name, [&](Tensor& made) { return core::elementwise(op, operands, options, made); });
   Tensor unused;
+  const CriticalSection of_target(out);
   throw_if_bad(core::elementwise(op, operands, options, unused), name);
   return Ref::borrow(out).release();
 }

@@ -7,6 +7,7 @@
 #include "ndarray/core/join.h"
 #include "ndarray/core/overlap.h"
 #include "protocols/common/array_arguments.h"
+#include "protocols/common/threads.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -62,7 +63,9 @@ constexpr char kCopyto[] = "copyto($module, dst, src, casting='same_kind')\n--\n
 PyObject* copyto(PyObject*, const Call& a) {
   const Tensor& target = a.array(0);
   const core::Input source = a.operand(1);
-  throw_if_bad(core::copy_into(target, source, a.casting(2, core::Casting::kSameKind)), a.operation());
+  const core::Casting casting = a.casting(2, core::Casting::kSameKind);
+  const CriticalSection of_target(a.given(0));
+  throw_if_bad(core::copy_into(target, source, casting), a.operation());
   Py_RETURN_NONE;
 }
 

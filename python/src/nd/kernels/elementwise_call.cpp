@@ -103,12 +103,16 @@ class LaunchCall {
   void resolve_types() {
     std::string key;
     for (int k = 0; k < given_; ++k) key += type_letter(arrays_[k], inputs_[k].scalar);
-    auto found = state_.signatures.find(key);
-    if (found == state_.signatures.end()) [[unlikely]] {
-      std::vector<DType> made = ask_types(key);
-      found = state_.signatures.emplace(std::move(key), std::move(made)).first;
+    {
+      const MutexHold hold(state_.looking);
+      if (const auto found = state_.signatures.find(key); found != state_.signatures.end()) [[likely]] {
+        dtypes_ = &found->second;
+        return;
+      }
     }
-    dtypes_ = &found->second;
+    std::vector<DType> made = ask_types(key);
+    const MutexHold hold(state_.looking);
+    dtypes_ = &state_.signatures.emplace(std::move(key), std::move(made)).first->second;
   }
 
   // self._resolve(given) -> the dtype number of every parameter; raises for a mismatch.
@@ -250,8 +254,12 @@ class LaunchCall {
       key += static_cast<char>((*dtypes_)[static_cast<std::size_t>(k)]);
       key += arrays_[k] != nullptr ? 'a' : 's';
     }
-    const auto found = state_.variants.find(key);
-    return found != state_.variants.end() ? found->second.get() : build_variant(plan, key);
+    {
+      const MutexHold hold(state_.looking);
+      if (const auto found = state_.variants.find(key); found != state_.variants.end()) [[likely]]
+        return found->second.get();
+    }
+    return build_variant(plan, key);
   }
 
   // self._build(device, **fields of codegen.Loop) -> (module, symbol, unroll): the variant, compiled and loaded.
@@ -276,6 +284,7 @@ class LaunchCall {
           name());
     });
     // Where another thread was faster, its variant stays: it may be at a launch.
+    const MutexHold hold(state_.looking);
     return state_.variants.try_emplace(key, std::move(variant)).first->second.get();
   }
 

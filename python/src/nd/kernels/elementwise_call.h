@@ -8,7 +8,7 @@
 
 #include "ndarray/core/generated_loop.h"
 #include "ndarray/runtime/module.h"
-#include "protocols/common/python.h"
+#include "protocols/common/threads.h"
 
 namespace dlbridge::py::nd {
 
@@ -30,7 +30,9 @@ struct ElementwiseState {
   bool persistent = false;    // code before or after the loop: few blocks, each of which loops
   bool no_return = false;     // a call gives None
   bool return_tuple = false;  // a call gives a tuple also of one output
-  // By the types of the arguments; by everything that the code depends on. Filled by the Python subclass.
+  // By the types of the arguments; by everything that the code depends on. Filled by the Python subclass. What is there
+  // stays where it is for as long as the state lives.
+  Mutex looking;
   std::unordered_map<std::string, std::vector<DType>> signatures;
   std::unordered_map<std::string, std::unique_ptr<ElementwiseVariant>> variants;
 };

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "dlbridge/cuda_order.h"
+#include "ndarray/runtime/lifetime.h"
 #include "python/src/bridge.h"
 #include "python/src/nd/runtime/runtime.h"
 
@@ -79,6 +80,8 @@ Status launch_ordered(const LaunchRequest& request, void** parameters, const Arr
   if (request.grid.x == 0 || request.grid.y == 0 || request.grid.z == 0) return {};  // no block, no work
   cuda::DeviceGuard guard;
   DLBRIDGE_TRY(guard.enter(function.device));
+  core::UseGuard alone;
+  alone.enter();
   DLBRIDGE_TRY(uses.acquire(request.stream));
   DLBRIDGE_TRY(core::launch(function, request.grid, request.block, request.shared,
                             reinterpret_cast<cuda::CUstream>(request.stream), parameters, request.cooperative));

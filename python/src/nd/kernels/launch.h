@@ -54,8 +54,7 @@ struct LaunchRequest {
   bool cooperative = false;
 };
 
-// Checks the limits, orders the launch and queues it. The GIL is held throughout: between the ordering and the launch
-// nobody else may use the arrays.
+// Checks the limits, orders the launch and queues it. Between the ordering and the launch nobody else uses the arrays.
 Status launch_ordered(const LaunchRequest& request, void** parameters, const ArrayUses& uses);
 
 // The stream of a launch: what the user gave, else the calling thread's. Throws as `operation`.

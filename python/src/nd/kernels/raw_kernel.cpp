@@ -37,7 +37,14 @@ struct KernelState {
   bool has_declared = false;
   bool require_contiguous = true;
   bool cooperative = false;
-  std::array<std::unique_ptr<core::Function>, cuda::kMaxDevices> functions;  // null: not loaded there yet
+  std::array<Atomic<core::Function*>, cuda::kMaxDevices> functions;  // owned; null: not loaded there yet
+
+  KernelState() = default;
+  KernelState(const KernelState&) = delete;
+  KernelState& operator=(const KernelState&) = delete;
+  ~KernelState() {
+    for (core::Function* function : functions) delete function;
+  }
 };
 
 using KernelObject = LauncherObject<KernelState>;
@@ -77,12 +84,13 @@ core::Dim3 parse_dim3(PyObject* object, const char* operation, const char* what)
 // The kernel on a device, compiled and loaded by the subclass's _load(device) where it is not there yet.
 const core::Function& function_on(KernelObject* self, int device) {
   const auto& slot = self->state->functions[static_cast<std::size_t>(device)];
-  if (slot != nullptr) [[likely]]
-    return *slot;
+  if (const core::Function* loaded = slot; loaded != nullptr) [[likely]]
+    return *loaded;
   owned(PyObject_CallMethod(reinterpret_cast<PyObject*>(self), "_load", "i", device));
-  if (slot == nullptr)
+  const core::Function* loaded = slot;
+  if (loaded == nullptr)
     throw_error(PyExc_SystemError, "%s: _load() has not loaded the kernel", self->state->name.c_str());
-  return *slot;
+  return *loaded;
 }
 
 PyObject* kernel_vectorcall(PyObject* object, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
@@ -121,9 +129,9 @@ KernelState& state_of(const pyb::handle& object) {
 
 core::Function& loaded_function(const pyb::handle& object, int device) {
   KernelState& state = state_of(object);
-  const auto& slot = state.functions.at(static_cast<std::size_t>(device));
-  if (slot == nullptr) throw pyb::value_error(state.name + ": the kernel is not loaded on this device");
-  return *slot;
+  core::Function* loaded = state.functions.at(static_cast<std::size_t>(device));
+  if (loaded == nullptr) throw pyb::value_error(state.name + ": the kernel is not loaded on this device");
+  return *loaded;
 }
 
 // `declared`: of signature.py, or null.
@@ -164,8 +172,9 @@ void kernel_install(const pyb::object& object, int device, std::uintptr_t module
   auto function = std::make_unique<core::Function>();
   throw_if_bad(core::get_function(reinterpret_cast<core::CUmodule>(module), device, symbol.c_str(), *function),
                state.name.c_str());
-  auto& slot = state.functions.at(static_cast<std::size_t>(device));
-  if (slot == nullptr) slot = std::move(function);  // else another thread was faster, and may be at a launch of it
+  core::Function* nobodys = nullptr;
+  if (state.functions.at(static_cast<std::size_t>(device)).replace(nobodys, function.get()))
+    function.release();  // else another thread was faster, and may be at a launch of it
 }
 
 std::pair<std::uintptr_t, std::size_t> module_global(std::uintptr_t module, int device, const std::string& name,

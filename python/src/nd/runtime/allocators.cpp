@@ -35,6 +35,7 @@ class PythonResource final : public core::MemoryResource {
   Status allocate(core::Storage& storage) override {
     if (!interpreter_alive())
       return {ErrorCode::kOutOfMemory, "the interpreter, which would allocate, is shutting down"};
+    const core::UseBreak uses;
     const GilHold gil;
     ErrorGuard pending;
     run_deferred();

@@ -36,6 +36,21 @@ void take_gil_back(void* state) {
   outlive_thread_exit([state] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
 }
 
+#ifdef Py_GIL_DISABLED
+constinit PyMutex uses_mutex{};
+
+bool lock_uses() {
+  if (!interpreter_alive()) return false;                  // a thread that has gone for good may have it
+  outlive_thread_exit([] { PyMutex_Lock(&uses_mutex); });  // a thread that waits stops no collector
+  return true;
+}
+
+void unlock_uses() { PyMutex_Unlock(&uses_mutex); }
+#else
+constexpr bool (*lock_uses)() = nullptr;
+constexpr void (*unlock_uses)() = nullptr;
+#endif
+
 thread_local int device_blocks = 0;
 
 void enter_device(int device) {
@@ -176,7 +191,7 @@ void init_devices(pyb::module_& m) {
 }
 
 void init_runtime(pyb::module_ m) {
-  core::hooks() = {collect_garbage, let_go_of_gil, take_gil_back};
+  core::hooks() = {collect_garbage, let_go_of_gil, take_gil_back, lock_uses, unlock_uses};
   init_devices(m);
   init_events(m);
   init_streams(m);

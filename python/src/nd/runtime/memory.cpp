@@ -126,18 +126,20 @@ void check_room(const PointerValue& pointer, std::size_t bytes, const char* oper
                   std::to_string(size) + " bytes. Copy less");
 }
 
-// The stream of the work on a pointer's memory, which waits for earlier uses of it.
-StreamHandle begin_use(const PointerValue& pointer, std::size_t bytes, const pyb::object& stream,
+// The stream of the work on a pointer's memory, which waits for earlier uses of it. No other thread uses device memory
+// until `uses` is left.
+StreamHandle begin_use(core::UseGuard& uses, const PointerValue& pointer, std::size_t bytes, const pyb::object& stream,
                        const char* operation) {
   throw_if_bad(core::require_runtime(), operation);
   check_room(pointer, bytes, operation);
   const StreamHandle on = stream_argument(stream, pointer.device(), operation);
   const OnDevice here(pointer.device(), operation);
+  uses.enter();
   throw_if_bad(core::acquire(*pointer.storage(), on), operation);
   return on;
 }
 
-// A copy to or from the host releases the GIL before it is queued: a use that another thread began meanwhile is
+// A copy to or from the host lets other threads in before it is queued: a use that one of them began meanwhile is
 // joined, so that whoever gets the memory next waits for both.
 void end_use(const PointerValue& pointer, StreamHandle on, const char* operation) {
   if (pointer.storage()->stream == on) [[likely]]
@@ -150,7 +152,8 @@ void copy_from_host(const PointerValue& self, const pyb::object& source, std::si
                     bool blocking) {
   const char* operation = "MemoryPointer.copy_from_host()";
   const auto* from = reinterpret_cast<const void*>(address_of(source, operation));
-  const StreamHandle on = begin_use(self, bytes, stream, operation);
+  core::UseGuard uses;
+  const StreamHandle on = begin_use(uses, self, bytes, stream, operation);
   throw_if_bad(core::copy_to_device(self.data(), from, bytes, self.device(), on, blocking), operation);
   end_use(self, on, operation);
 }
@@ -159,7 +162,8 @@ void copy_to_host(const PointerValue& self, const pyb::object& target, std::size
                   bool blocking) {
   const char* operation = "MemoryPointer.copy_to_host()";
   auto* to = reinterpret_cast<void*>(address_of(target, operation));
-  const StreamHandle on = begin_use(self, bytes, stream, operation);
+  core::UseGuard uses;
+  const StreamHandle on = begin_use(uses, self, bytes, stream, operation);
   throw_if_bad(core::copy_to_host(to, self.data(), bytes, self.device(), on, blocking), operation);
   end_use(self, on, operation);
 }
@@ -167,7 +171,8 @@ void copy_to_host(const PointerValue& self, const pyb::object& target, std::size
 void copy_from_device(const PointerValue& self, const pyb::object& source, std::size_t bytes, const pyb::object& stream,
                       bool /*blocking*/) {
   const char* operation = "MemoryPointer.copy_from_device()";
-  const StreamHandle on = begin_use(self, bytes, stream, operation);
+  core::UseGuard uses;
+  const StreamHandle on = begin_use(uses, self, bytes, stream, operation);
   if (!pyb::isinstance<PointerValue>(source)) {
     const std::uintptr_t address = address_of(source, operation);
     DLDevice device{kDLCUDA, self.device()};
@@ -181,11 +186,11 @@ void copy_from_device(const PointerValue& self, const pyb::object& source, std::
   check_room(from, bytes, operation);
   const int from_device = from.device();
   if (from_device == self.device()) {
-    begin_use(from, bytes, stream, operation);
+    begin_use(uses, from, bytes, stream, operation);
     throw_if_bad(cuda::copy_between_devices(self.data(), from_device, from.data(), from_device, bytes, on), operation);
     return;
   }
-  const StreamHandle before = begin_use(from, bytes, pyb::none(), operation);
+  const StreamHandle before = begin_use(uses, from, bytes, pyb::none(), operation);
   throw_if_bad(cuda::order_across(on, self.device(), Ordering::on_stream(before), from_device), operation);
   throw_if_bad(cuda::copy_between_devices(self.data(), self.device(), from.data(), from_device, bytes, on), operation);
   // The source's memory is read until then.
@@ -200,7 +205,8 @@ void copy_from(const PointerValue& self, const pyb::object& source, std::size_t 
 
 void memset_on(const PointerValue& self, Int<int> value, std::size_t bytes, const pyb::object& stream,
                bool /*blocking*/) {
-  const StreamHandle on = begin_use(self, bytes, stream, "MemoryPointer.memset()");
+  core::UseGuard uses;
+  const StreamHandle on = begin_use(uses, self, bytes, stream, "MemoryPointer.memset()");
   if (bytes == 0) return;
   const OnDevice here(self.device(), "MemoryPointer.memset()");
   check_call(core::driver().memset_d8_async(self.ptr(), static_cast<unsigned char>(value.value), bytes,
