@@ -32,6 +32,7 @@ build() {
   cmake --build build/gpu -j "$(nproc)" || return
   rm -rf "$site/dlbridge" && cp -r python/dlbridge "$site/dlbridge" && rm -f "$site"/dlbridge/*.so &&
     cp build/gpu/_core*.so build/gpu/ndarray/libdlbridge_kernels.so "$site/dlbridge/" &&
+    cp --parents ndarray/kernels/*.h ndarray/kernels/functors/*.h "$site/dlbridge/nd/_kernels/device/" &&
     "$python" -c 'import dlbridge.nd as nd; print(nd.cuda.is_available(), nd.arange(3))'
 }
 
