@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dlbridge/cuda_driver.h"
+#include "ndarray/runtime/caching_pool.h"
 #include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
@@ -39,6 +40,18 @@ bool pop_idle(const StreamKind& kind, StreamHandle& out) {
   return false;
 }
 
+// Ends a capture that nobody can end any more: while it is open, nothing that the legacy stream waits for can be queued.
+bool abandon_capture(const StreamKind& kind, StreamHandle stream) {
+  const std::optional<std::uint64_t> capture = capture_of(stream);
+  if (!capture) return true;
+  CUgraph graph = nullptr;
+  static_cast<void>(end_capture(stream, graph));  // an invalidated one ends with an error
+  if (graph != nullptr) static_cast<void>(driver().graph_destroy(graph));
+  if (capture_of(stream)) return false;  // of another thread's: only that one may end it
+  forget_capture(kind.device, *capture, stream);
+  return true;
+}
+
 }  // namespace
 
 Status create_stream(const StreamKind& kind, StreamHandle& out) {
@@ -61,8 +74,9 @@ Status create_stream(const StreamKind& kind, StreamHandle& out) {
 }
 
 void recycle_stream(const StreamKind& kind, StreamHandle stream) noexcept {
-  if (!is_running() || capture_of(stream)) return;  // one that still captures would spoil its next user's work
+  if (!is_running()) return;
   try {
+    if (!abandon_capture(kind, stream)) return;  // it would spoil its next user's work
     Registry& r = registry();
     const std::lock_guard lock(r.mutex);
     r.idle.emplace_back(kind, stream);

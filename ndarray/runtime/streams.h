@@ -20,6 +20,7 @@ struct StreamKind {
   friend bool operator==(const StreamKind&, const StreamKind&) = default;
 };
 Status create_stream(const StreamKind& kind, StreamHandle& out);
+// Ends a capture that is open on it, whose graph nobody can have any more.
 void recycle_stream(const StreamKind& kind, StreamHandle stream) noexcept;
 // True for the default streams, the bridge's relay streams and those of create_stream(): they live forever.
 bool is_lasting_stream(StreamHandle stream) noexcept;

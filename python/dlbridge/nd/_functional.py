@@ -39,9 +39,16 @@ class vectorize:
         if not callable(pyfunc):
             raise TypeError(f"vectorize(): pyfunc is of type {type(pyfunc).__name__}; give a function")
         self.pyfunc = pyfunc
-        self._calls = numpys("numpy", "vectorize").vectorize(pyfunc, otypes, doc, excluded, cache, signature)
-        self.__doc__ = self._calls.__doc__
+        self._calls = numpys("numpy", "vectorize").vectorize(self._call, otypes, doc, excluded, cache, signature)
+        self.__doc__ = pyfunc.__doc__ if doc is None else doc
         self.__name__ = getattr(pyfunc, "__name__", "vectorize")
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """One call. What it computes with this namespace may lie on a device, where NumPy cannot take it."""
+        found = self.pyfunc(*args, **kwargs)
+        if isinstance(found, tuple):
+            return tuple(asnumpy(x) if isinstance(x, ndarray) else x for x in found)
+        return asnumpy(found) if isinstance(found, ndarray) else found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results, an array, or a tuple of them where the function returns one."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,62 @@ def test_a_graph_replays_and_gives_its_memory_back():
     gc.collect()
     pool.free_all_blocks()
     assert pool.total_bytes() == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", [cuda.ExternalStream, cuda.Stream.from_external])
+def test_an_external_stream_keeps_the_object_that_has_it_alive(make):
+    class Theirs:
+        def __init__(self):
+            self.stream = cuda.Stream()
+
+        def __cuda_stream__(self):
+            return 0, self.stream.ptr
+
+    theirs = Theirs()
+    alive = weakref.ref(theirs)
+    stream = make(theirs)
+    del theirs
+    gc.collect()
+    assert alive() is not None
+    del stream
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.gpu
+def test_a_device_is_in_order_with_devices_alone():
+    assert cuda.Device(0) <= cuda.Device(0)
+    assert not cuda.Device(0) < cuda.Device(0)
+    with pytest.raises(TypeError):
+        cuda.Device(0) < 1  # noqa: B015
+
+
+@pytest.mark.gpu
+def test_vectorized_functions_may_compute_on_the_device():
+    x = nd.arange(4.0, device="cuda:0")
+    assert nd.vectorize(lambda a: (nd.add(a, 1), nd.sqrt(a)))(x)[0].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.gpu
+def test_bytes_of_an_array_are_those_of_its_elements():
+    x = nd.arange(6, dtype="int16", device="cuda:0").reshape(2, 3).T
+    assert bytes(x) == bytes(nd.asnumpy(x).tobytes())
+    assert bytes(nd.asarray(3, device="cuda:0")) == bytes(3)
+
+
+@pytest.mark.gpu
+def test_a_capture_whose_stream_is_gone_holds_nothing_up():
+    stream = cuda.Stream()  # blocking: the legacy stream takes no work while it captures
+    stream.begin_capture()
+    del stream
+    gc.collect()
+    memory = cuda.alloc(16)
+    with cuda.Stream.null:
+        memory.memset_async(7, 16)
+    host = bytearray(16)
+    memory.copy_to_host(ctypes.addressof((ctypes.c_char * 16).from_buffer(host)), 16)
+    assert host == bytes([7]) * 16
 
 
 @pytest.mark.gpu

@@ -102,8 +102,11 @@ class Device:
         """Equal to the same device under any of its names: "cuda:1", the dlbridge.Device."""
         return other.id == self.id if isinstance(other, Device) else str(self) == other
 
-    def __lt__(self, other: Device) -> bool:
-        return self.id < other.id
+    def __lt__(self, other: object) -> bool:
+        return self.id < other.id if isinstance(other, Device) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.id <= other.id if isinstance(other, Device) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(str(self))  # as dlbridge.Device, which may be equal

@@ -251,9 +251,10 @@ void init_streams(pyb::module_& m) {
       .def("__hash__", [](const StreamValue& s) { return std::hash<StreamHandle>{}(s.handle); })
       .def("__repr__", &show);
   pyb::class_<ForeignStream, StreamValue>(m, "ExternalStream",
-                                          "A stream that somebody else made and keeps alive.\n\n"
-                                          "ptr: its address, or an object with __cuda_stream__. device_id: is checked.")
-      .def(pyb::init(&wrap), pyb::arg("ptr"), pyb::arg("device_id") = -1);
+                                          "A stream that somebody else made.\n\n"
+                                          "ptr: its address, which must stay valid, or an object with __cuda_stream__, "
+                                          "which is kept alive. device_id: is checked.")
+      .def(pyb::init(&wrap), pyb::arg("ptr"), pyb::arg("device_id") = -1, pyb::keep_alive<1, 2>());
   pyb::class_<OwnStream, StreamValue> own(m, "Stream",
                                           "A new stream of the current device.\n\n"
                                           "null, ptds: the legacy and the per-thread default stream instead.\n"
@@ -263,7 +264,7 @@ void init_streams(pyb::module_& m) {
           pyb::arg("priority") = pyb::none());
   own.def_static(
       "from_external", [](const pyb::object& stream) { return wrap(stream, {-1}); }, pyb::arg("stream"),
-      "An ExternalStream of any object with __cuda_stream__.");
+      pyb::keep_alive<0, 1>(), "An ExternalStream of any object with __cuda_stream__.");
   own.attr("null") = pyb::cast(create(true, false, false, std::nullopt));
   own.attr("ptds") = pyb::cast(create(false, false, true, std::nullopt));
 
