@@ -42,6 +42,9 @@ class DType:
     def str(self) -> str:
         """NumPy's typestr."""
     @property
+    def descr(self) -> list[tuple[str, str]]:
+        """NumPy's description of the type, one unnamed field."""
+    @property
     def type(self) -> Any:
         """NumPy's scalar type."""
     @property

@@ -101,8 +101,8 @@ def make(dtype: Any = None) -> DType:
 
 
 def equals(self: DType, other: Any) -> bool:
-    """Whether `other` names this dtype."""
-    found = find(other)
+    """Whether `other` names this dtype. None names float64, as for NumPy's dtypes."""
+    found = find("float64" if other is None else other)
     return found is not None and (found.code, found.bits, found.lanes) == (self.code, self.bits, self.lanes)
 
 
@@ -141,6 +141,11 @@ def char(self: DType) -> str:
 
 def typestr(self: DType) -> str:
     return str(to_numpy(self).str)
+
+
+def descr(self: DType) -> list[tuple[str, str]]:
+    """What array interfaces have beside their typestr."""
+    return list(to_numpy(self).descr)
 
 
 def scalar_type(self: DType) -> Any:

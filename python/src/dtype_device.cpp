@@ -185,6 +185,9 @@ void init_dtype_device(PyObject* module) {
       .def_property_readonly(
           "str", [](const pyb::object& d) { return ask_names("typestr", d); }, "str: NumPy's typestr.")
       .def_property_readonly(
+          "descr", [](const pyb::object& d) { return ask_names("descr", d); },
+          "list: NumPy's description of the type, one unnamed field.")
+      .def_property_readonly(
           "type", [](const pyb::object& d) { return ask_names("scalar_type", d); }, "type: NumPy's scalar type.")
       .def_property_readonly(
           "dtype", [](const pyb::object& d) { return ask_names("inner_dtype", d); },

@@ -5,6 +5,8 @@ Each loads what it needs when it is called: importing this module imports nothin
 
 from __future__ import annotations
 
+import operator
+
 from dlbridge.nd import _native
 from dlbridge.nd._ufunc_methods import late, scan
 
@@ -124,6 +126,11 @@ def tobytes(self: ndarray, order: str = "C") -> bytes:
     """The bytes of the elements in order "C", "F" or "A"."""
     host = _native.to_device(self, "cpu").ravel(order).view("uint8") if self.size else b""
     return memoryview(host).tobytes()  # type: ignore[arg-type]
+
+
+def __bytes__(self: ndarray) -> bytes:
+    """bytes(x): the elements in C order. An integer of 0 dimensions gives that many zeros, as bytes(3) does."""
+    return bytes(operator.index(self)) if self.ndim == 0 and self.dtype.kind in "iu" else tobytes(self)
 
 
 def dumps(self: ndarray) -> bytes:
@@ -325,8 +332,9 @@ _DELEGATED = {
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
-    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, dumps, dump, toDlpack,
-    sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted, compress,
+    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, __bytes__, dumps, dump,
+    toDlpack, sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted,
+    compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:
     _function.__qualname__ = f"ndarray.{_function.__name__}"
