@@ -78,9 +78,49 @@ def test_fuse_in_place():
         nd.fuse(lambda x: x.__iadd__(1.5))(on_device(np.arange(3)))
 
 
+KEYS = (
+    1, -1, (1, 0), (-1, 0, -2), slice(None, None, -1), (slice(1, None), slice(None, None, 2)), ..., (..., 2), None,
+    (1, None, slice(None, None, -1), None, 2), (slice(None), 0, slice(None, None, -1)), (), (1, ..., 3),
+)  # fmt: skip
+
+
+def test_fuse_takes_views_of_its_arguments_and_of_reductions():
+    x = rng.normal(size=(2, 3, 4)).astype("f4")
+    for key in KEYS:
+        got, names = launches_of(lambda key=key: nd.fuse(lambda x: x[key] * 2)(on_device(x)))
+        np.testing.assert_array_equal(host(got), x[key] * np.float32(2), err_msg=str(key))
+        assert len(names) == 1
+        np.testing.assert_array_equal(host(nd.fuse(lambda x, key=key: x[key])(on_device(x))), x[key], err_msg=str(key))
+    differences = nd.fuse(lambda x: x[:, 1:] - x[:, :-1])
+    got, names = launches_of(lambda: differences(on_device(x)))
+    np.testing.assert_array_equal(host(got), np.diff(x, axis=1))
+    assert len(names) == 1
+    wide = rng.normal(size=(2, 7, 4)).astype("f4")  # what was recorded holds for other extents
+    np.testing.assert_array_equal(host(differences(on_device(wide))), np.diff(wide, axis=1))
+    centred = nd.fuse(lambda x: x - x.sum(axis=(0, 2))[None, :, None] / 8)
+    np.testing.assert_allclose(host(centred(on_device(x))), x - x.mean((0, 2))[None, :, None], rtol=1e-5)
+    with raises(IndexError):
+        nd.fuse(lambda x: x[2] + 1)(on_device(x))
+    with raises(IndexError):
+        nd.fuse(lambda x: x[0, 0, 0, 0])(on_device(x))
+
+
+def test_fuse_assigns_whole_arguments():
+    def fill(x, y):
+        x[...] = y + 1
+        y[:] = float("nan")
+        return x * 2
+
+    x, y = on_device(np.zeros((3, 4), "f4")), on_device(np.arange(4, dtype="f4"))
+    np.testing.assert_array_equal(host(nd.fuse(fill)(x, y)), np.tile(np.arange(1, 5, dtype="f4") * 2, (3, 1)))
+    np.testing.assert_array_equal(host(x), np.tile(np.arange(1, 5, dtype="f4"), (3, 1)))
+    assert np.isnan(host(y)).all()
+
+
 def test_fuse_refuses_what_cannot_be_recorded():
     x = on_device(np.arange(4.0))
-    for function in (lambda x: x if x else -x, lambda x: x[0], lambda x: x.reshape(2, 2), lambda x: 3.0,
+    for function in (lambda x: x if x else -x, lambda x: x[x > 0], lambda x: (x + 1)[0], lambda x: x[:x], lambda x: 3.0,
+                     lambda x: x.reshape(2, 2), lambda x: x.__setitem__(0, 1), lambda x: x.__setitem__(..., x[::-1]),
                      lambda x: x + np.ones(4), lambda x: float(x), lambda x: x @ x, lambda x: x.shape):  # fmt: skip
         with raises(TypeError):
             nd.fuse(function)(x)

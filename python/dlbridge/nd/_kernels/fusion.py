@@ -38,6 +38,15 @@ class ReductionStage(NamedTuple):
         values[self.number] = self.kernel(*arguments, axis=self.detail.axis, keepdims=self.detail.keepdims)
 
 
+class ViewStage(NamedTuple):
+    source: int
+    keys: tuple[Any, ...]
+    number: int
+
+    def run(self, values: dict[int, Any]) -> None:
+        values[self.number] = values[self.source][self.keys]
+
+
 class ElementwiseStage(NamedTuple):
     kernel: ElementwiseKernel
     leaves: tuple[Node, ...]
@@ -77,7 +86,7 @@ def _headers() -> str:
 
 def _reduction_stage(node: Node, name: str) -> ReductionStage:
     body = write_body(node.inputs)
-    if not any(_is_array(leaf) for leaf in body.leaves):
+    if not any(leaf.is_array for leaf in body.leaves):
         raise CannotFuse(f"fuse(): {node.operation}() of scalars alone cannot be fused. Compute it outside")
     joined, identity, post_map = _JOINS[node.operation]
     accumulated = "float32" if node.dtype in ("float16", "bfloat16") else node.dtype
@@ -102,10 +111,6 @@ def _reduction_stage(node: Node, name: str) -> ReductionStage:
         preamble=preamble,
     )
     return ReductionStage(kernel, body.leaves, node.detail, node.number)
-
-
-def _is_array(leaf: Node) -> bool:
-    return leaf.operation == "array" or leaf.is_reduction
 
 
 def _elementwise_stage(
@@ -135,8 +140,16 @@ class Program:
         self._alias = [value._argument for value in values]  # `return x`: the argument itself
         written = trace.written
         wanted = [node for node, alias in zip(self._returned, self._alias, strict=True) if alias is None]
-        reductions = _reductions_before([*wanted, *written.values()])
-        self._reductions = [_reduction_stage(node, name) for node in reductions]
+        before = _arrays_before([*self._returned, *written.values()])
+        viewed = [node.inputs[0] for node in before if node.operation == "view"]
+        if any(base.operation == "array" and base.detail in written for base in viewed):
+            raise CannotFuse("fuse(): an argument is changed in place, and indexed. Return the results instead")
+        self._before = [
+            ViewStage(node.inputs[0].number, node.detail, node.number)
+            if node.operation == "view"
+            else _reduction_stage(node, name)
+            for node in before
+        ]
         self._groups = _group(wanted, written)
         self._name = name
         self._stages: dict[bool, list[ElementwiseStage]] = {}
@@ -149,8 +162,8 @@ class Program:
 
     def run(self, arguments: Sequence[Any]) -> Any:
         values = {node.number: arguments[node.detail] for node in self._inputs}
-        for reduction in self._reductions:
-            reduction.run(values)
+        for stage_before in self._before:
+            stage_before.run(values)
         results: dict[int, Any] = dict(values)
         shapes = {x.shape for x in values.values() if isinstance(x, _native.ndarray)}
         for stage in self._elementwise(len(shapes) == 1):
@@ -165,7 +178,7 @@ class Program:
 
     def direct(self, count: int) -> ElementwiseKernel | None:
         """The one kernel that is the whole program: its arguments are the function's, as are its results."""
-        if self._limits or self._reductions or len(self._groups) != 1 or self._nothing or self._sequence is list:
+        if self._limits or self._before or len(self._groups) != 1 or self._nothing or self._sequence is list:
             return None
         (group,) = self._groups
         (stage,) = self._elementwise(False)
@@ -200,8 +213,8 @@ def _node_of(value: Any) -> Node:
     return value._node
 
 
-def _reductions_before(nodes: Iterable[Node]) -> list[Node]:
-    """Every reduction that the nodes need, in the order in which they can run."""
+def _arrays_before(nodes: Iterable[Node]) -> list[Node]:
+    """Every reduction and view that the nodes need, in the order in which they can be made."""
     found: dict[int, Node] = {}
     pending = list(nodes)
     seen = set()
@@ -210,7 +223,7 @@ def _reductions_before(nodes: Iterable[Node]) -> list[Node]:
         if node.number in seen:
             continue
         seen.add(node.number)
-        if node.is_reduction:
+        if node.is_array and node.operation != "array":
             found[node.number] = node
         pending += node.inputs
     return [found[number] for number in sorted(found)]
@@ -223,7 +236,7 @@ def _group(wanted: Sequence[Node], written: dict[int, Node]) -> list[list[tuple[
     results: list[tuple[Node, int | None]] = [(node, None) for node in unique if not is_leaf(node)]
     results += [(node, target) for target, node in written.items()]
     for node, target in results:
-        leaves = tuple(leaf for leaf in write_body([node]).leaves if _is_array(leaf))
+        leaves = tuple(leaf for leaf in write_body([node]).leaves if leaf.is_array)
         if not leaves:
             raise CannotFuse("fuse(): a result depends on scalars alone. Compute it outside")
         groups.setdefault(leaves, []).append((node, target))
@@ -326,11 +339,12 @@ def fuse(*args: Any, **kwargs: Any) -> Any:
 
     The function runs once for each combination of dtypes, on stand-ins that record what it does: operators, nd's and
     NumPy's element-by-element functions, nd.where, astype, in-place operators, and sum, prod, max, min, mean, any, all
-    (each reduction is a kernel of its own, over all that comes before it). Later calls launch the kernel. Python
-    scalars given as arguments are arguments of the kernel; other names are constants.
+    (each reduction is a kernel of its own, over all that comes before it), x[key] of an argument or a reduction by
+    integers, slices, None and "...", and x[...] = value. Later calls launch the kernel. Python scalars given as
+    arguments are arguments of the kernel; other names are constants.
 
     On host arrays, and on NumPy's, the function itself is called. Raises TypeError for what cannot be recorded: a
-    choice by an element's value, indexing, shapes. `kernel_name` is the name in profilers.
+    choice by an element's value, indexing by arrays, shapes. `kernel_name` is the name in profilers.
     """
     kernel_name = kwargs.pop("kernel_name", None)
     if kwargs or len(args) > 1:

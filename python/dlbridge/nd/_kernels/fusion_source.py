@@ -101,7 +101,7 @@ def scalar_limits(nodes: Iterable[Node]) -> list[tuple[int, str]]:
     for node in nodes:
         if node.operation == "scalar" and type(node.witness) is int:
             limits.add((node.detail, "int64"))
-        if node.operation in ("constant", "scalar", "array", "cast") or node.is_reduction:
+        if is_leaf(node) or node.operation in ("constant", "cast"):
             continue
         compute = _compute_dtype(node)
         limits |= {
@@ -128,7 +128,7 @@ class Body(NamedTuple):
 
 
 def is_leaf(node: Node) -> bool:
-    return node.operation in ("array", "scalar") or node.is_reduction
+    return node.operation == "scalar" or node.is_array
 
 
 def write_body(wanted: Iterable[Node], stop: Callable[[Node], bool] = is_leaf) -> Body:

@@ -22,18 +22,25 @@ REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "mean", "coun
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One value. `operation` is a ufunc's name, a reduction's, "cast", "array", "scalar" or "constant"."""
+    """One value. `operation` is a ufunc's name, a reduction's, "cast", "array", "view", "scalar" or "constant"."""
 
     number: int
     operation: str
     inputs: tuple[Node, ...]
     dtype: str
     witness: Any  # a host array of one element; a Python number for a scalar, whose dtype is its kind's
-    detail: Any = None  # of a reduction: its axes and keepdims; a constant's value; an argument's position
+    detail: Any = (
+        None  # of a reduction: its axes and keepdims; a view's key; a constant's value; an argument's position
+    )
 
     @property
     def is_reduction(self) -> bool:
         return self.operation in REDUCTIONS
+
+    @property
+    def is_array(self) -> bool:
+        """An array before any kernel computes from it."""
+        return self.operation in ("array", "view") or self.is_reduction
 
     @property
     def is_weak(self) -> bool:
@@ -108,6 +115,17 @@ class Trace:
         witness = function(*operands).item()  # scalars among themselves stay scalars
         return self._add(name, inputs, witness)
 
+    def view(self, node: Node, key: Any) -> Node:
+        """x[key] of an array that is there before the kernel is launched: then it is a view, and an operand."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(map(_is_basic, keys)):
+            _refuse("indexing by arrays")
+        if not node.is_array:
+            _refuse("indexing of what was computed")
+        # Of a witness, all axes of which have one element.
+        at = tuple(slice(None) if isinstance(k, slice) else 0 if isinstance(k, int) else k for k in keys)
+        return self._add("view", (node,), node.witness[at], keys)
+
     def cast(self, node: Node, dtype: Any) -> Node:
         witness = _native.array(node.witness, dtype, device="cpu") if node.is_weak else node.witness.astype(dtype)
         return self._add("cast", (node,), witness)
@@ -126,6 +144,13 @@ class Trace:
         ndim = node.witness.ndim
         axes = None if axis is None else tuple(k % ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
         return self._add(name, (node,), witness, Reduction(axes, keepdims))
+
+
+def _is_basic(key: Any) -> bool:
+    """A key that makes a view: an int, None, "...", a slice between ints."""
+    if isinstance(key, slice):
+        return all(bound is None or type(bound) is int for bound in (key.start, key.stop, key.step))
+    return key is None or key is Ellipsis or type(key) is int
 
 
 class _Handle:
@@ -212,6 +237,17 @@ class Traced(_Handle):
         low = Traced(self._trace, node, None)
         return low if max is None else Traced(self._trace, self._trace.apply("minimum", (low, max)), None)
 
+    def __getitem__(self, key: Any) -> Traced:
+        return Traced(self._trace, self._trace.view(self._node, key), None)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """x[...] = value or x[:] = value, as x += value writes."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if self._node.is_weak or any(k is not Ellipsis and k != slice(None) for k in keys):
+            _refuse("assignment to a part of an array")
+        self._node.witness[key]  # IndexError for too many
+        self._write(self._trace.apply("where", (True, value, self)))
+
     def _write(self, node: Node) -> Traced:
         """x += y: the name means the new value, and an argument's array gets it at the end."""
         if node.dtype != self._node.dtype and not self._node.is_weak:
@@ -286,7 +322,6 @@ _REFUSED = {
     "the value of an element": "int float index complex",
     "len()": "len",
     "iteration": "iter",
-    "indexing": "getitem setitem",
     "a matrix product": "matmul rmatmul imatmul",
     "conversion to NumPy": "array",
 }
