@@ -22,9 +22,10 @@ def _cause(report: Any) -> str:
     inside = re.search(r"\w+\.LooksInside: .*", str(report.longrepr))
     if inside:
         return inside[0][:300]
-    found = next(
-        (line for line in reversed(lines) if re.match(r"[\w.]*(?:Error|Exception|LooksInside)\b", line)), lines[0]
+    at = next(
+        (i for i in range(len(lines) - 1, -1, -1) if re.match(r"[\w.]*(?:Error|Exception|LooksInside)\b", lines[i])), 0
     )
+    found = " ".join(lines[at:]) if lines[at].endswith(":") else lines[at]  # what NumPy's comparisons say comes below
     return found[:300]
 
 
