@@ -40,7 +40,7 @@ bool pop_idle(const StreamKind& kind, StreamHandle& out) {
   return false;
 }
 
-// Ends a capture that nobody can end any more: while it is open, nothing that the legacy stream waits for can be queued.
+// Ends a capture that nobody can end any more: while it is open, nothing that the legacy stream awaits can be queued.
 bool abandon_capture(const StreamKind& kind, StreamHandle stream) {
   const std::optional<std::uint64_t> capture = capture_of(stream);
   if (!capture) return true;
