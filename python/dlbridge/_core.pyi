@@ -42,7 +42,7 @@ class DType:
     def str(self) -> str:
         """NumPy's typestr."""
     @property
-    def descr(self) -> list[tuple[str, str]]:
+    def descr(self) -> list[Any]:
         """NumPy's description of the type, one unnamed field."""
     @property
     def type(self) -> Any:
