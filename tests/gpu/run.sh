@@ -2,7 +2,8 @@
 # What CI cannot do: the build, every test, the differential, the self-test runner, compute-sanitizer and the benchmarks
 # on a machine with a GPU. All logs and results go to the folder given; a step that fails does not stop the others.
 #
-#   tests/gpu/run.sh FOLDER seal           build, every step that the seal wants, on all GPUs at once, and the seal
+#   tests/gpu/run.sh FOLDER seal           build, every step that the seal wants, on all GPUs at once, and the seal;
+#                                          two_gpus only where there are two, else the seal keeps its last run
 #   tests/gpu/run.sh FOLDER STEP...        build kernels tests two_gpus load runner_busy differential fuzz memcheck
 #                                          racecheck synccheck memcheck_differential; for speed kernels_bench latency
 #                                          memory gpu small_calls sweep
@@ -80,8 +81,7 @@ rounds() {
   done
   return "$failures"
 }
-suite_and_runner() { suite -m gpu && "$python" -m dlbridge --plain; }
-load() { beside_load rounds "${ROUNDS:-10}" suite_and_runner; }
+load() { beside_load rounds "${ROUNDS:-10}" suite -m gpu; }
 runner_busy() { beside_load rounds "${RUNNER_ROUNDS:-20}" "$python" -m dlbridge --plain -v; }
 
 differential() { "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"; }
@@ -119,16 +119,16 @@ run_steps() {
   return "${#failed[@]}"
 }
 
-# On several GPUs the rounds under load are divided among the first ones, and the last GPU serves the sanitizers: lanes
-# of steps, each with a folder of its own and its GPU before the colon. What is wrong is found beside other work, too.
+# Lanes of steps side by side, each with a folder of its own and its GPU before the colon: what is wrong is found beside
+# other work, too. Several GPUs divide the rounds under load among them.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
   local count lanes=() pids=() i base="$out" script="$root/tests/gpu/run.sh"
   count="$("$python" -c 'from dlbridge import _core; print(_core.cuda_info()["device_count"])')"
   local checks="racecheck memcheck synccheck kernels memcheck_differential"
   case "$count" in
-    1) lanes=("0:tests load runner_busy differential $checks fuzz") ;;
-    2 | 3) lanes=("0:load runner_busy" "1:tests differential fuzz" "1:$checks") ;;
+    1) lanes=("0:load" "0:tests differential" "0:$checks" "0:runner_busy" "0:fuzz") ;;
+    2 | 3) lanes=("0:load" "1:tests differential" "1:$checks" "1:runner_busy" "0:fuzz") ;;
     *) lanes=("0:load" "1:load" "2:differential tests runner_busy" "3:$checks" "0:fuzz") ;;
   esac
   [[ $count -lt 4 ]] || export ROUNDS=$(((${ROUNDS:-10} + 1) / 2))

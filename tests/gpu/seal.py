@@ -1,12 +1,13 @@
 """The GPU seal: what has been run on a GPU, and on which sources. CI, which has no GPU, holds the sources against it.
 
     seal.py note FOLDER STEP STATUS SECONDS   writes FOLDER/STEP.json from FOLDER/STEP.log (run.sh does, for each step)
-    seal.py write FOLDER...                   makes tests/gpu/seal.json of the steps in the folders
+    seal.py write FOLDER...                   puts the steps in the folders into tests/gpu/seal.json
     seal.py check                             fails when sources changed after their seal and pending.md is silent
 
-The seal holds a digest for each folder whose files can change what runs on a GPU. A folder that has changed since must
-be named in tests/gpu/pending.md, with what has not been run and why; `write` refuses steps that were run on other
-sources, failed, or are missing.
+The seal holds each step's last run without a failure: the device, what it counted, and a digest for each folder whose
+files can change what runs on a GPU. A folder that has changed since any of the steps must be named in
+tests/gpu/pending.md, with what has not been run and why. `write` refuses steps that failed, or that were run on other
+sources than these; those that are not in the folders stay as they are.
 """
 
 from __future__ import annotations
@@ -111,6 +112,11 @@ def _problems(step: str, noted: dict[str, Any], now: dict[str, str]) -> list[str
     return [f"{step}: {problem}" for problem in problems]
 
 
+def _sealed() -> list[dict[str, Any]]:
+    """The runs whose steps stand, newest first: {"device", "digests", "steps"}. Each step stands in one of them."""
+    return list(json.loads(SEAL.read_text())["runs"]) if SEAL.exists() else []
+
+
 def write(folders: list[Path]) -> None:
     """One row a step; a step that was run in several pieces (on several GPUs at once) is added up."""
     now = digests()
@@ -126,21 +132,30 @@ def write(folders: list[Path]) -> None:
         for name, count in noted["counts"].items():
             row["counts"][name] = row["counts"].get(name, 0) + count
         devices.append(noted["device"])
-    problems += [f"{step}: not run" for step in REQUIRED_STEPS if step not in steps]
+    if not steps:
+        problems.append("the folders hold no step")
+    before = [run | {"steps": {k: v for k, v in run["steps"].items() if k not in steps}} for run in _sealed()]
+    problems += [f"{step}: never run" for step in REQUIRED_STEPS if not any(step in r["steps"] for r in before)
+                 and step not in steps]  # fmt: skip
     if problems:
         sys.exit("seal.py: no seal:\n  " + "\n  ".join(problems))
     device = max(devices, key=lambda found: found["count"])
-    SEAL.write_text(
-        json.dumps({"device": device, "steps": dict(sorted(steps.items())), "digests": now}, indent=1) + "\n"
-    )
+    runs = [{"device": device, "digests": now, "steps": dict(sorted(steps.items()))}, *before]
+    SEAL.write_text(json.dumps({"runs": [run for run in runs if run["steps"]]}, indent=1) + "\n")
 
 
 def check() -> None:
-    sealed = json.loads(SEAL.read_text())["digests"] if SEAL.exists() else {}
     now = digests()
-    stale = sorted(folder for folder in now.keys() | sealed.keys() if now.get(folder) != sealed.get(folder))
+    runs = _sealed()
+    stale: set[str] = set() if runs else set(now)
+    for run in runs:
+        changed = {
+            folder for folder in now.keys() | run["digests"].keys() if now.get(folder) != run["digests"].get(folder)
+        }
+        stale |= changed
+        print(f"the GPU seal of {', '.join(run['steps'])}: {len(changed)} of {len(now)} folders have changed since")
     pending = PENDING.read_text() if PENDING.exists() else ""
-    unnamed = [folder for folder in stale if f"`{folder}`" not in pending]
+    unnamed = sorted(folder for folder in stale if f"`{folder}`" not in pending)
     if unnamed:
         sys.exit(
             "seal.py: changed since the last run on a GPU: " + ", ".join(unnamed) + ".\nRun tests/gpu/run.sh on a GPU, "
@@ -149,7 +164,6 @@ def check() -> None:
     named = [folder for folder in re.findall(r"`([\w/]+)`", pending) if folder in now and folder not in stale]
     if named:
         sys.exit("seal.py: tests/gpu/pending.md names what the seal holds: " + ", ".join(named) + ". Remove the rows")
-    print(f"the GPU seal holds for {len(now) - len(stale)} folders, {len(stale)} are pending")
 
 
 def main(arguments: list[str]) -> None:
