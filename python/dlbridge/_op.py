@@ -255,7 +255,7 @@ def op(
 
     The result is called with arrays of one library. PyTorch's go through ``torch.library``, with a fake kernel, so that
     ``torch.compile(fullgraph=True)`` takes it; JAX's go to `fn` directly, and under jit, vmap and the like through
-    ``jax.ffi`` on the host and ``jax.pure_callback`` elsewhere; others get their own kind back. Import the libraries
+    ``jax.ffi`` (before JAX 0.5 ``jax.pure_callback``); others get their own kind back. Import the libraries
     before they compile it.
 
     Raises ValueError for a name that is taken or no name, and a wrong `out`; TypeError where the number of arguments

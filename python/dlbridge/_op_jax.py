@@ -1,5 +1,5 @@
 """An operation of dlbridge.op() for JAX: called directly where there are arrays, from compiled programs where there are
-tracers: on the host by XLA's foreign functions, over its own buffers, elsewhere by a callback with copies on the host.
+tracers: by XLA's foreign functions, over its own buffers, and where there are none by a callback with copies on the host.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Function:
             return [_core.convert(result, "jax") for result in self.run(*arrays)]
         if self.has_target and _op_xla.takes([_core.DType(array.dtype) for array in (*arrays, *shapes)]):
             called = jax.ffi.ffi_call(self.target, shapes, vmap_method="sequential")
-            return jax.lax.platform_dependent(*arrays, cpu=called, default=self._by_callback(shapes))
+            return jax.lax.platform_dependent(*arrays, cpu=called, cuda=called, default=self._by_callback(shapes))
         return self._by_callback(shapes)(*arrays)
 
     def _by_callback(self, shapes: list[Any]) -> Callable[..., Any]:

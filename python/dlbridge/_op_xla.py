@@ -1,4 +1,5 @@
-"""An operation of dlbridge.op() inside of XLA's compiled programs on the host: a foreign function over their buffers.
+"""An operation of dlbridge.op() inside of XLA's compiled programs: a foreign function over their buffers, on a GPU in the
+order of their stream.
 
 XLA calls back with a frame of C structs, those of its FFI from 0.0 on: what it has added since lies behind what is read
 here. Source: xla/ffi/api/c_api.h.
@@ -6,6 +7,7 @@ here. Source: xla/ffi/api/c_api.h.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import math
@@ -15,7 +17,7 @@ from dlbridge import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
 # XLA's number of a dtype: that of its PrimitiveType.
@@ -77,12 +79,20 @@ class _Error(ctypes.Structure):
     _fields_ = (*_HEAD, ("message", ctypes.c_char_p), ("code", ctypes.c_int))
 
 
+class _Stream(ctypes.Structure):
+    _fields_ = (*_HEAD, ("context", ctypes.c_void_p), ("stream", ctypes.c_void_p))
+
+
 class _Api(ctypes.Structure):
     _fields_ = (
         *_HEAD,
         ("version", _Version),
         ("internal", ctypes.c_void_p),
         ("make_error", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Error))),
+        ("message_of_error", ctypes.c_void_p),
+        ("destroy_error", ctypes.c_void_p),
+        ("register_handler", ctypes.c_void_p),
+        ("get_stream", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Stream))),
     )
 
 
@@ -119,9 +129,25 @@ class _Frame(ctypes.Structure):
 _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Frame))
 
 
-def _memory(buffer: Any) -> Any:
-    """XLA's memory as an object, which can be asked how many hold it."""
+class _DeviceMemory:
+    """Memory on a GPU, whose users come behind what is queued on the stream."""
+
+    def __init__(self, address: int | None, size: int, stream: int) -> None:
+        data = (address or 0, False)
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": data,
+            "version": 3,
+            "stream": stream,
+        }
+
+
+def _memory(buffer: Any, stream: int | None) -> Any:
+    """XLA's memory as an object, which can be asked how many hold it. stream: on a GPU, XLA's."""
     size = _core.DType(_DTYPES[buffer.dtype]).itemsize * math.prod(buffer.dims[: buffer.rank])
+    if stream is not None:
+        return _DeviceMemory(buffer.data, size, stream)
     return (ctypes.c_uint8 * size).from_address(buffer.data or 0)
 
 
@@ -133,15 +159,40 @@ def _buffers(given: _Buffers) -> list[Any]:
     return [given.buffers[index].contents for index in range(given.size)]
 
 
-def _run(name: str, function: Callable[..., Sequence[_core.Tensor]], frame: _Frame) -> None:
+def _stream_of(frame: _Frame) -> int:
+    """The stream of the program on a GPU."""
+    asked = _Stream(ctypes.sizeof(_Stream), None, frame.context, None)
+    if frame.api.contents.get_stream(asked):
+        raise _core.CudaError("XLA gives no stream for this program")
+    return asked.stream or 1  # the legacy default stream
+
+
+@contextlib.contextmanager
+def _current(stream: int | None) -> Iterator[None]:
+    """XLA's stream is the current one of its device, and that device the thread's."""
+    from dlbridge import nd
+
+    if stream is None:
+        yield
+        return
+    external = nd.cuda.ExternalStream(stream)
+    with nd.cuda.Device(external.device_id), external:
+        yield
+
+
+def _run(name: str, function: Callable[..., Sequence[_core.Tensor]], frame: _Frame, stream: int | None) -> None:
     from dlbridge import nd
 
     arguments = _buffers(frame.arguments)
-    memories = list(map(_memory, arguments))
+    memories = [_memory(buffer, stream) for buffer in arguments]
     held = list(map(sys.getrefcount, memories))
-    results = function(*map(_tensor, memories, arguments))
-    for result, buffer in zip(results, _buffers(frame.results), strict=True):
-        nd.copyto(nd.from_dlpack(_tensor(_memory(buffer), buffer)), nd.from_dlpack(result))
+    with _current(stream):
+        results = function(*map(_tensor, memories, arguments))
+        for result, buffer in zip(results, _buffers(frame.results), strict=True):
+            nd.copyto(nd.from_dlpack(_tensor(_memory(buffer, stream), buffer)), nd.from_dlpack(result))
+            if stream is not None:
+                result.record_stream(stream)  # the copy is queued, no more
+        del results
     # XLA takes the memory back, and nothing else can end an array over it.
     if list(map(sys.getrefcount, memories)) != held:
         gc.collect()  # what only a cycle holds is nobody's
@@ -162,19 +213,25 @@ def _answer_metadata(frame: _Frame) -> None:
         extension.metadata.contents.traits = 0
 
 
-_handlers: dict[str, Any] = {}  # XLA keeps their addresses for good
+_handlers: list[Any] = []  # XLA keeps their addresses for good
 
 
 def register(jax: Any, target: str, name: str, function: Callable[..., Sequence[_core.Tensor]]) -> None:
     """Makes `function`, which takes and gives tensors, XLA's `target`. name: of the operation, for its errors."""
+    for platform in ("cpu", "CUDA"):
+        handler = _handler(name, function, on_gpu=platform == "CUDA")
+        _handlers.append(handler)
+        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=platform)
 
+
+def _handler(name: str, function: Callable[..., Sequence[_core.Tensor]], *, on_gpu: bool) -> Any:
     def handler(frame: Any) -> int | None:
         frame = frame.contents
         try:
             if frame.extension:
                 _answer_metadata(frame)
             else:
-                _run(name, function, frame)
+                _run(name, function, frame, _stream_of(frame) if on_gpu else None)
             return None
         except BaseException as error:
             text = f"{type(error).__qualname__}: {error}".encode()
@@ -182,5 +239,4 @@ def register(jax: Any, target: str, name: str, function: Callable[..., Sequence[
             found: int | None = frame.api.contents.make_error(made)
             return found
 
-    _handlers[target] = _Handler(handler)
-    jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(_handlers[target]), platform="cpu")
+    return _Handler(handler)

@@ -1,4 +1,4 @@
-"""op() inside of JAX's compiled programs on the host: over XLA's own buffers, and what becomes of errors."""
+"""op() inside of JAX's compiled programs, on the host and on a GPU: over XLA's own buffers, and what becomes of errors."""
 
 import itertools
 import threading
@@ -18,10 +18,14 @@ def made(function, out="like:0", **keywords):
     return op(f"dlbridge_tests::xla{next(_numbers)}", function, out=out, **keywords)
 
 
-@pytest.fixture(autouse=True)
-def on_the_host():
-    with jax.default_device(jax.devices("cpu")[0]):
-        yield
+@pytest.fixture(autouse=True, params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    try:
+        found = jax.devices(request.param)[0]
+    except RuntimeError as error:
+        pytest.skip(f"this JAX has no {request.param}: {error}")
+    with jax.default_device(found):
+        yield request.param
 
 
 def test_the_function_sees_the_arguments_own_memory():
@@ -102,7 +106,7 @@ def test_arguments_of_several_arrays_and_results_keep_their_order():
     np.testing.assert_allclose(row, A[0] * 3, rtol=1e-6)
 
 
-def test_gradients_and_batches_of_compiled_programs_go_the_same_way():
+def test_gradients_and_batches_of_compiled_programs_go_the_same_way(device):
     seen = []
 
     def backward(grad, out, x):
@@ -112,7 +116,36 @@ def test_gradients_and_batches_of_compiled_programs_go_the_same_way():
     square = made(lambda x: x * x, backward=backward)
     gradient = jax.jit(jax.grad(lambda x: jax.vmap(square)(x).sum()))
     np.testing.assert_allclose(gradient(jax.numpy.asarray(A)), A * 2, rtol=1e-6)
-    assert len(seen) == len(A) and set(seen) == {nd.HostArray}
+    assert len(seen) == len(A) and set(seen) == {nd.HostArray if device == "cpu" else nd.CudaArray}
+
+
+@pytest.mark.gpu
+def test_the_function_runs_on_the_programs_stream(device):
+    if device == "cpu":
+        pytest.skip("the host has no streams")
+    seen = []
+
+    def double(x):
+        seen.append((nd.cuda.get_current_stream().ptr, x.device))
+        return x * 2
+
+    f = jax.jit(lambda x: made_once(x + 1).sum(axis=0) * 3)
+    made_once = made(double)
+    np.testing.assert_allclose(f(jax.numpy.asarray(A)), ((A + 1) * 2).sum(0) * 3, rtol=1e-5)
+    assert seen[0][0] > 2 and str(seen[0][1]) == "cuda:0"
+    assert nd.cuda.get_current_stream().ptr == 0
+
+
+@pytest.mark.gpu
+def test_torch_may_compute_in_the_function(device):
+    torch = pytest.importorskip("torch")
+    if device == "cpu" or not torch.cuda.is_available():
+        pytest.skip("this is about streams of a GPU")
+    f = jax.jit(made(lambda x: torch.from_dlpack(x.copy()) * 2))
+    x = jax.numpy.arange(1 << 20, dtype="float32")
+    for _ in range(20):
+        x = f(x) / 2
+    np.testing.assert_array_equal(x, np.arange(1 << 20, dtype="float32"))
 
 
 def test_programs_in_several_threads_call_it():
