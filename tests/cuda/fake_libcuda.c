@@ -5,11 +5,14 @@
  * legacy default stream, which is stricter than CUDA. Devices are FAKE_CUDA_DEVICES (default 2). Everything that
  * matters is written to a log. Build: cc -shared -fPIC -o libcuda.so.1 fake_libcuda.c -lpthread
  */
+#define _GNU_SOURCE /* memfd_create */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef int CUresult;
@@ -29,7 +32,8 @@ enum {
   CAPTURE_IMPLICIT = 906
 };
 enum { MAX_DEVICES = 64, MAX_STREAMS = 1024, MAX_BLOCKS = 8192, MAX_DEPTH = 32 };
-enum { KIND_DEVICE, KIND_MANAGED, KIND_HOST };
+/* KIND_SHARED: what cuMemAlloc gives where FAKE_CUDA_IPC is set; KIND_IMPORTED: the same of another process. */
+enum { KIND_DEVICE, KIND_MANAGED, KIND_HOST, KIND_SHARED, KIND_IMPORTED };
 static const size_t device_bytes = (size_t)1 << 30;
 
 struct stream;
@@ -71,11 +75,13 @@ struct event {
   int id, alive;
   struct stream* stream;
   uint64_t until;
+  uint32_t* word; /* of one that other processes see: not 0 when it has happened */
+  int fd;         /* of the word; -1 for one that was opened */
 };
 struct block {
   char* start;
   size_t bytes;
-  int device, kind;
+  int device, kind, fd;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -129,6 +135,12 @@ static void log_line(const char* line) {
 static int device_count(void) {
   const char* text = getenv("FAKE_CUDA_DEVICES");
   int count = text != NULL ? atoi(text) : 2;
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != NULL) {
+    int entries = *visible != 0;
+    for (; *visible != 0; ++visible) entries += *visible == ',';
+    if (entries < count) count = entries;
+  }
   return count < 0 ? 0 : count > MAX_DEVICES ? MAX_DEVICES : count;
 }
 
@@ -171,6 +183,14 @@ static struct block* find_block(const void* pointer) {
   return NULL;
 }
 
+/* New memory that another process can map by its descriptor. */
+static void* shared_memory(size_t bytes, int* fd) {
+  *fd = memfd_create("fake_cuda", MFD_CLOEXEC);
+  if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0) return NULL;
+  void* start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+  return start != MAP_FAILED ? start : NULL;
+}
+
 static void* take_block(size_t bytes, int device, int kind) {
   if (fail_alloc_after == 0) {
     if (!fail_for_good) fail_alloc_after = -1;
@@ -181,12 +201,14 @@ static void* take_block(size_t bytes, int device, int kind) {
   for (int i = 0; i < block_count && slot == NULL; ++i)
     if (blocks[i].start == NULL) slot = &blocks[i];
   if (slot == NULL && block_count < MAX_BLOCKS) slot = &blocks[block_count++];
-  if (slot == NULL || bytes == 0 || bytes > (kind == KIND_DEVICE ? device_bytes : (size_t)1 << 40)) return NULL;
+  const int on_device = kind == KIND_DEVICE || kind == KIND_SHARED;
+  if (slot == NULL || bytes == 0 || bytes > (on_device ? device_bytes : (size_t)1 << 40)) return NULL;
   size_t rounded = (bytes + 511) & ~(size_t)511;
-  char* start = aligned_alloc(512, rounded);
+  int fd = -1;
+  char* start = kind == KIND_SHARED ? shared_memory(bytes, &fd) : aligned_alloc(512, rounded);
   if (start == NULL) return NULL;
-  memset(start, 0xcd, rounded);
-  *slot = (struct block){start, bytes, device, kind};
+  memset(start, 0xcd, kind == KIND_SHARED ? bytes : rounded);
+  *slot = (struct block){start, bytes, device, kind, fd};
   live_bytes += bytes;
   return start;
 }
@@ -195,8 +217,10 @@ static int drop_block(const void* pointer) {
   struct block* block = find_block(pointer);
   if (block == NULL || block->start != pointer) return 0;
   live_bytes -= block->bytes;
-  memset(block->start, 0xdd, block->bytes);
-  free(block->start);
+  if (block->kind != KIND_IMPORTED) memset(block->start, 0xdd, block->bytes);
+  if (block->kind == KIND_SHARED || block->kind == KIND_IMPORTED) munmap(block->start, block->bytes);
+  else free(block->start);
+  if (block->fd >= 0) close(block->fd);
   block->start = NULL;
   return 1;
 }
@@ -381,6 +405,9 @@ EXPORT CUresult cuPointerGetAttributes(unsigned count, const int* attributes, vo
       case 2: *(unsigned*)values[i] = block == NULL ? 0 : block->kind == KIND_HOST ? 1 : 2; break;
       case 8: *(unsigned*)values[i] = block != NULL && block->kind == KIND_MANAGED; break;
       case 9: *(int*)values[i] = block == NULL ? -2 : block->device; break;
+      case 11: *(char**)values[i] = block == NULL ? NULL : block->start; break;            /* RANGE_START_ADDR */
+      case 12: *(size_t*)values[i] = block == NULL ? 0 : block->bytes; break;              /* RANGE_SIZE */
+      case 13: *(unsigned*)values[i] = block != NULL && block->kind == KIND_SHARED; break; /* LEGACY_CUDA_IPC_CAPABLE */
       default: return leave(INVALID_VALUE);
     }
   }
@@ -420,6 +447,8 @@ EXPORT CUresult cuStreamWaitEvent(void* handle, struct event* event, unsigned fl
   struct stream* stream = resolve(handle);
   LOG("stream_wait stream=%s event=%d", stream != NULL ? stream->name : "invalid", event->id);
   if (stream == NULL || !event->alive) return leave(INVALID_HANDLE);
+  if (event->word != NULL && event->fd < 0)
+    return leave(enqueue(stream, (operation){.kind = OP_WAIT_WORD, .to = (char*)event->word, .value = 1}));
   if (event->stream == NULL) return leave(OK);
   if (stream->capturing && !event->stream->capturing) {
     LOG("capture_invalidated stream=%s", stream->name);
@@ -476,7 +505,12 @@ EXPORT CUresult cuEventCreate(struct event** out, unsigned flags) {
   if (current() == NULL) return leave(INVALID_CONTEXT);
   *out = calloc(1, sizeof **out);
   if (*out == NULL) return leave(OUT_OF_MEMORY);
-  **out = (struct event){current(), ++event_count, 1, NULL, 0};
+  **out = (struct event){current(), ++event_count, 1, NULL, 0, NULL, -1};
+  if ((flags & 4) != 0) { /* INTERPROCESS, which wants DISABLE_TIMING */
+    if ((flags & 2) == 0) return leave(INVALID_VALUE);
+    (*out)->word = shared_memory(sizeof(uint32_t), &(*out)->fd);
+    if ((*out)->word == NULL) return leave(OUT_OF_MEMORY);
+  }
   LOG("event_create event=%d flags=%u device=%d", event_count, flags, current()->device);
   return leave(OK);
 }
@@ -484,6 +518,7 @@ EXPORT CUresult cuEventCreate(struct event** out, unsigned flags) {
 EXPORT CUresult cuEventDestroy_v2(struct event* event) {
   ENTER();
   LOG("event_destroy event=%d", event->id);
+  if (event->fd >= 0) close(event->fd); /* a queue may wait for the word, or set it, later */
   free(event);
   return leave(OK);
 }
@@ -493,6 +528,8 @@ EXPORT CUresult cuEventRecord(struct event* event, void* handle) {
   struct stream* stream = resolve(handle);
   LOG("event_record event=%d stream=%s", event->id, stream != NULL ? stream->name : "invalid");
   if (stream == NULL || stream->context != event->context) return leave(INVALID_HANDLE);
+  if (event->word != NULL)
+    enqueue(stream, (operation){.kind = OP_FILL, .to = (char*)event->word, .value = 1, .bytes = sizeof *event->word});
   event->stream = stream;
   event->until = stream->queued;
   return leave(OK);
@@ -508,7 +545,7 @@ EXPORT CUresult cuEventSynchronize(struct event* event) {
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   ENTER();
   if (current() == NULL) return leave(INVALID_CONTEXT);
-  void* block = take_block(bytes, current()->device, KIND_DEVICE);
+  void* block = take_block(bytes, current()->device, getenv("FAKE_CUDA_IPC") != NULL ? KIND_SHARED : KIND_DEVICE);
   LOG("alloc bytes=%zu device=%d%s", bytes, current()->device, block == NULL ? " failed" : "");
   *out = (CUdeviceptr)block;
   return leave(block != NULL ? OK : OUT_OF_MEMORY);
@@ -720,4 +757,5 @@ EXPORT int fake_cuda_select_device(int device) { /* as cudaSetDevice: replaces t
   return 0;
 }
 
+#include "fake_libcuda_ipc.h"
 #include "fake_libcuda_runtime.h"

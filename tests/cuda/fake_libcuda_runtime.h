@@ -16,6 +16,10 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, int device) {
 }
 
 EXPORT CUresult cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES"); /* numbers, or UUIDs as they are here: a byte, repeated */
+  for (int i = 0; visible != NULL && i < device; ++i) visible = strchr(visible, ',') + 1;
+  if (visible != NULL && strncmp(visible, "GPU-", 4) == 0) device = (int)(strtoul(visible + 4, NULL, 16) & 0xff);
+  else if (visible != NULL) device = atoi(visible);
   memset(uuid, device, 16);
   return OK;
 }
@@ -198,6 +202,8 @@ EXPORT CUresult cuStreamQuery(void* handle) {
 
 EXPORT CUresult cuEventQuery(struct event* event) {
   ENTER();
+  if (event->word != NULL && event->fd < 0)
+    return leave(__atomic_load_n(event->word, __ATOMIC_ACQUIRE) != 0 ? OK : 600);
   return leave(event->stream == NULL || event->stream->done >= event->until ? OK : 600);
 }
 
