@@ -17,5 +17,7 @@ def types_of(operation: str, name: str, known: tuple[str, ...]) -> tuple[type, .
         return module.ndarray, module.memmap
     if name == "torch":
         return (module.Tensor,)
+    if name == "cupy":
+        return (module.ndarray,)
     assert name == "jax"
     return (importlib.import_module("jaxlib._jax").ArrayImpl,)  # what jax.Array is abstract of

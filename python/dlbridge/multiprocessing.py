@@ -28,6 +28,8 @@ def _reduce(x: Any) -> Any:
         tensor = _core.asdlpack(x)
     except (TypeError, ValueError, BufferError):  # objects, records, gradients, sparse ones
         tensor = None
+    if isinstance(tensor, _core.CudaTensor):
+        return handle.reduce_array(x)
     if not isinstance(tensor, _core.HostTensor):
         before = _before.get(type(x))
         return x.__reduce_ex__(pickle.DEFAULT_PROTOCOL) if before is None else before(x)
@@ -39,10 +41,12 @@ def _reduce(x: Any) -> Any:
 def install(*frameworks: str) -> None:
     """Lets the queues, pipes and pools of multiprocessing and concurrent.futures carry arrays in shared memory.
 
-    frameworks: "numpy", "torch", "jax": arrays of these, too; those of dlbridge (`Tensor`, `nd.ndarray`) in any case.
+    frameworks: "numpy", "torch", "jax", "cupy": arrays of these, too; those of dlbridge (`Tensor`, `nd.ndarray`) in any
+    case.
     Arrays arrive as what they were, and memory that is shared already (see `dlbridge.share`) is not copied: both sides
     see what either writes. Other memory is copied once, into memory that only the receiver has; up to 64 KiB go in the
-    message. What cannot be shared (CUDA arrays, tensors with a gradient, arrays of objects) goes as it did before.
+    message. Arrays on a GPU stay where they are. What cannot be shared (tensors with a gradient, arrays of objects)
+    goes as it did before.
 
     Call it in each process that sends: at the top of a module that workers import, or as the initializer of a pool.
     Receivers need no call. The sender must live until the message is read; a child process that ends waits up to ten
@@ -51,7 +55,7 @@ def install(*frameworks: str) -> None:
     """
     types: list[type] = [_core.HostTensor, _core.CudaTensor]
     for name in frameworks:
-        types += _array_types.types_of("multiprocessing.install()", name, ("numpy", "torch", "jax"))
+        types += _array_types.types_of("multiprocessing.install()", name, ("numpy", "torch", "jax", "cupy"))
     from dlbridge import nd
 
     types += [nd.HostArray, nd.CudaArray]

@@ -335,11 +335,3 @@ def test_empty_shared_makes_arrays_of_any_framework_and_shape():
         empty_shared(3, "nope")
     with pytest.raises((ValueError, OSError, MemoryError)):
         empty_shared(1 << 61)
-
-
-@pytest.mark.gpu
-def test_memory_of_a_gpu_is_refused_with_the_remedy():
-    if not nd.cuda.is_available():
-        pytest.skip("no CUDA device")
-    with pytest.raises(NotImplementedError, match="device='cpu'"):
-        share(nd.ones(3, device="cuda"))

@@ -12,19 +12,21 @@ from typing import Any, cast
 
 from dlbridge import _core
 from dlbridge._reach import reach
-from dlbridge._sharing import layouts, mappings, messages, segments
+from dlbridge._sharing import layouts, loans, mappings, messages, segments
+from dlbridge._sharing.allocations import HANDLE_BYTES
 from dlbridge._sharing.layouts import Place
+from dlbridge._sharing.loans import Loan, LoanReference
 from dlbridge._sharing.segments import Reference, Segment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
-VERSION = 1  # of what is pickled
+VERSION = 2  # of what is pickled
 _ALIGNMENT = 64  # bytes, of copies; what the strictest consumer asks for
 
 # References, places, the pickled container (None for an array alone), whether something was copied, bytes.
-_State = tuple[tuple[Reference, ...], tuple[Place, ...], bytes | None, bool, int]
+_State = tuple[tuple[Reference | LoanReference, ...], tuple[Place, ...], bytes | None, bool, int]
 
 
 class _Writer:
@@ -33,29 +35,34 @@ class _Writer:
     def __init__(self, given: set[int]) -> None:
         """given: the identities of the tensors that were so before."""
         self.given = given
-        self.segments: list[Segment] = []
+        self.segments: list[Segment | Loan] = []
+        self._lender = loans.Lender()
         self.places: list[Place | None] = []
         self._private: dict[bool, list[tuple[int, _core.Tensor]]] = {True: [], False: []}  # by whether writable
         self.nbytes = 0
 
     def add(self, tensor: _core.Tensor) -> int:
         """The number of its place."""
-        if not isinstance(tensor, _core.HostTensor):
+        if not isinstance(tensor, _core.HostTensor | _core.CudaTensor):
             raise NotImplementedError(
-                f"share(): the array is on {tensor.device}, and only host memory is shared yet. Copy it to the host "
-                "first: share(asdlpack(x, device='cpu'))"
+                f"share(): the array is on {tensor.device}; memory of the host and of CUDA is shared. Copy it to the "
+                "host first: share(asdlpack(x, device='cpu'))"
             )
         number = len(self.places)
-        self.places.append(self._shared(tensor))
+        self.places.append(self._lent(tensor) if isinstance(tensor, _core.CudaTensor) else self._shared(tensor))
         if self.places[number] is None:
             self._private[not tensor.readonly].append((number, tensor))
         self.nbytes += tensor.nbytes
         return number
 
-    def _index(self, segment: Segment) -> int:
+    def _index(self, segment: Segment | Loan) -> int:
         if segment not in self.segments:
             self.segments.append(segment)
         return self.segments.index(segment)
+
+    def _lent(self, tensor: _core.CudaTensor) -> Place:
+        loan, offset, strides = self._lender.lend(tensor)
+        return self._place(tensor, self._index(loan), offset, strides)._replace(cuda=True)
 
     def _shared(self, tensor: _core.HostTensor) -> Place | None:
         if tensor.size == 0:
@@ -75,11 +82,12 @@ class _Writer:
         return Place(segment, offset, str(tensor.dtype), tensor.shape, strides, tensor.readonly, tensor.padded, kind)
 
     def copy(self) -> bool:
-        """Copies what is private; whether anything was."""
+        """Copies what is private, and says where what is on a GPU is ready; whether anything was copied."""
+        self._lender.record()
         for writable, tensors in self._private.items():
             if tensors:
                 self._copy(tensors, writable)
-        return any(self._private.values())
+        return self._lender.has_copied or any(self._private.values())
 
     def _copy(self, tensors: Sequence[tuple[int, _core.Tensor]], writable: bool) -> None:
         images = [_Image(tensor) for _, tensor in tensors]
@@ -172,7 +180,7 @@ class Handle:
 
     def __init__(
         self,
-        references: tuple[Reference, ...],
+        references: tuple[Reference | LoanReference, ...],
         places: tuple[Place, ...],
         container: bytes | None,
         copied: bool,
@@ -180,7 +188,7 @@ class Handle:
     ) -> None:
         """For `share()` and unpickling alone."""
         self._references, self._places, self._container = references, places, container
-        self._segments: tuple[Segment, ...] | None = None
+        self._segments: tuple[Segment | Loan, ...] | None = None
         self.copied, self.nbytes, self.closed = copied, nbytes, False
 
     def open(self, to: str | ModuleType | None = None, *, copy: bool | None = None) -> Any:
@@ -193,21 +201,22 @@ class Handle:
         The arrays keep the memory, whether the handle is closed or its maker ended. The process maps it once, and what
         one array writes all see, here and elsewhere. Raises ValueError where the handle is closed, FileNotFoundError
         where nobody has kept the memory, PermissionError where it is another user's, DataError where the handle does
-        not fit the memory, OSError where no descriptor is left, and what convert() raises.
+        not fit the memory, CudaError where its GPU is not to be seen here and in a fork, OSError where no descriptor is
+        left, and what convert() raises.
         """
         memory = self._opened()
         arrays = [self._array(place, memory, to, copy) for place in self._places]
         return arrays[0] if self._container is None else _ContainerUnpickler(self._container, arrays).load()
 
-    def _array(self, place: Place, memory: Sequence[Segment], to: Any, copy: bool | None) -> Any:
+    def _array(self, place: Place, memory: Sequence[Segment | Loan], to: Any, copy: bool | None) -> Any:
         tensor = layouts.restored(place, memory, "Handle.open()")
         return _core.convert(tensor, to if to is not None else place.kind or "dlbridge", copy=copy)
 
-    def _opened(self) -> tuple[Segment, ...]:
+    def _opened(self) -> tuple[Segment | Loan, ...]:
         if self.closed:
             raise ValueError("Handle: it was closed, and opens nothing any more. Share the array again")
         if self._segments is None:
-            self._segments = tuple(segments.open_reference(one, "Handle.open()") for one in self._references)
+            self._segments = tuple(map(_open_reference, self._references))
         return self._segments
 
     def close(self) -> None:
@@ -240,6 +249,24 @@ class Handle:
         return _unpickle, (VERSION, self._state(own=False), None)
 
 
+def _open_reference(reference: Reference | LoanReference) -> Segment | Loan:
+    borrow = loans.borrow if isinstance(reference, LoanReference) else segments.open_reference
+    return borrow(reference, "Handle.open()")  # type: ignore[arg-type]  # each its own kind
+
+
+def _reference(parts: Any, operation: str) -> Reference | LoanReference:
+    """What was said to be a reference, with values of the right kinds. DataError otherwise."""
+    if isinstance(parts, tuple) and all(type(part) is int and part >= 0 for part in parts[:4]):
+        if len(parts) == len(Reference._fields) and type(parts[4]) is bool:
+            return Reference(*parts)
+        sizes = (loans.UUID_BYTES,), (0, HANDLE_BYTES), (0, HANDLE_BYTES)
+        if len(parts) == len(LoanReference._fields) and all(
+            type(part) is bytes and len(part) in known for part, known in zip(parts[4:], sizes, strict=True)
+        ):
+            return LoanReference(*parts)
+    raise _core.DataError(f"{operation}: {parts!r} is no reference to memory. It is damaged or forged")
+
+
 def _handle(version: int, state: Any) -> Handle:
     """A handle of what was pickled, with each value of its right kind."""
     operation = "Handle"
@@ -251,18 +278,11 @@ def _handle(version: int, state: Any) -> Handle:
     if not isinstance(state, tuple) or len(state) != 5 or not all(isinstance(part, tuple) for part in state[:2]):
         raise _core.DataError(f"{operation}: what was pickled has other parts than it should. It is damaged or forged")
     references, places, container, copied, nbytes = state
-    for reference in references:
-        if (
-            not isinstance(reference, tuple)
-            or len(reference) != len(Reference._fields)
-            or not all(type(part) is int and part >= 0 for part in reference[:4])
-            or type(reference[4]) is not bool
-        ):
-            raise _core.DataError(f"{operation}: {reference!r} is no reference to memory. It is damaged or forged")
+    opened = tuple(_reference(parts, operation) for parts in references)
     if not places or not (container is None or type(container) is bytes):
         raise _core.DataError(f"{operation}: there is no array in it, or no container. It is damaged or forged")
     checked = tuple(layouts.check(place, len(references), operation) for place in places)
-    return Handle(tuple(Reference(*one) for one in references), checked, container, bool(copied), nbytes)
+    return Handle(opened, checked, container, bool(copied), nbytes)
 
 
 def _unpickle(version: int, state: Any, ticket: Any) -> Handle:
@@ -304,11 +324,16 @@ def share(x: Any) -> Handle:
     Other memory is copied once, all of a container into one piece, and ``handle.copied`` says so: what is written to
     the array later is not seen by others. Read-only arrays are read-only for all.
 
+    CUDA arrays stay where they are: in memory of cuMemAlloc, as the caching allocators of PyTorch, CuPy and `nd` have
+    it; other memory of a GPU is copied once. The arrays are kept until the last process has dropped them. Those who
+    open the handle find what was queued by now: their streams wait, and no host does.
+
     The memory has no name, in /dev/shm or elsewhere: it lives as long as a process has a handle or an array of it, and
     is freed by the kernel however they end. Linux only. There is no lock in it: tell others when it may be read.
 
-    Raises TypeError where there is no array in `x`, NotImplementedError for arrays on a GPU, OSError where no
-    descriptor or memory is left, and what `asdlpack()` raises.
+    Raises TypeError where there is no array in `x`, NotImplementedError for arrays on devices that are neither the host
+    nor CUDA's, OSError where no descriptor or memory is left, CudaError where the driver cannot share memory, and what
+    `asdlpack()` raises.
     """
     tree = _core.convert(x, "dlbridge")
     arrays = [array for _, array in _core.survey(None, (x,), {}, 0) or ()]

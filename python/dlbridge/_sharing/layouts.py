@@ -9,7 +9,11 @@ from typing import Any, NamedTuple, cast
 
 from dlbridge import _core, _pickle
 from dlbridge._reach import reach
-from dlbridge._sharing.segments import Mapping, Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dlbridge._sharing.loans import Loan
+    from dlbridge._sharing.segments import Mapping, Segment
 
 _MOST_DIMENSIONS = 64  # DLPack's and NumPy's
 _ORDER = "<" if sys.byteorder == "little" else ">"
@@ -21,7 +25,7 @@ class Place(NamedTuple):
     """Where an array is: in which segment of the handle, at which byte its memory begins, and how it lies there.
 
     strides: in bytes; None where it is dense in C order. offset: of the lowest byte, not of the first element.
-    kind: the framework whose array it was, None where it was of none.
+    kind: the framework whose array it was, None where it was of none. cuda: whether it is on a GPU, as its segment is.
     """
 
     segment: int
@@ -32,13 +36,15 @@ class Place(NamedTuple):
     readonly: bool
     padded: bool
     kind: str | None
+    cuda: bool = False
 
 
-class _View:
-    """A producer of memory that `owner` keeps."""
+class View:
+    """A producer of memory that `owner` keeps, by the attribute that is its protocol."""
 
-    def __init__(self, owner: object, interface: dict[str, Any]) -> None:
-        self.owner, self.__array_interface__ = owner, interface
+    def __init__(self, owner: object, protocol: str, interface: dict[str, Any]) -> None:
+        self.owner = owner
+        setattr(self, protocol, interface)
 
 
 def fills(itemsize: int, shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -69,24 +75,25 @@ def strides_of(tensor: _core.Tensor, operation: str) -> tuple[int, ...] | None:
     return tensor.strides
 
 
-def view(mapping: Mapping, offset: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int) -> Any:
+def view(
+    mapping: Mapping | Loan, offset: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int
+) -> Any:
     """A producer over a mapping, of elements of `width` bytes; `offset` is that of the first element."""
-    base = mapping.base
     interface = {
         "version": 3,
         "typestr": _STAND_IN[width],
         "shape": shape,
         "strides": strides,
-        "data": (base.data_ptr + offset, base.readonly),
+        "data": (mapping.address + offset, mapping.readonly),
+        **mapping.extras,
     }
-    return _View(mapping, interface)
+    return View(mapping, mapping.protocol, interface)
 
 
 def octets_at(address: int, nbytes: int, owner: object) -> memoryview:
     """Memory of `owner` as bytes to read."""
-    producer = _View(
-        cast(Mapping, owner), {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, True)}
-    )
+    interface = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, True)}
+    producer = View(owner, "__array_interface__", interface)
     return memoryview(cast(_core.HostTensor, _core.asdlpack(producer)))
 
 
@@ -116,7 +123,7 @@ def check(place: object, count: int, operation: str) -> Place:
         raise _refuse(operation, f"{strides!r} are no strides of shape {found.shape}")
     if type(found.dtype) is not str or not (found.kind is None or type(found.kind) is str):
         raise _refuse(operation, f"{found.dtype!r} is no name of a dtype, or {found.kind!r} none of a framework")
-    if type(found.readonly) is not bool or type(found.padded) is not bool:
+    if not all(type(mark) is bool for mark in (found.readonly, found.padded, found.cuda)):
         raise _refuse(operation, "a mark is neither set nor clear")
     return found
 
@@ -139,14 +146,19 @@ def nbytes_of(place: Place, operation: str) -> int:
     return nbytes
 
 
-def restored(place: Place, segments: Sequence[Segment], operation: str) -> _core.Tensor:
+def restored(place: Place, segments: Sequence[Segment | Loan], operation: str) -> _core.Tensor:
     """The array at a place that was checked, over the memory. DataError where it does not lie within the segment."""
     nbytes = nbytes_of(place, operation)
-    if nbytes == 0:
+    if nbytes == 0 and not place.cuda:
         return _pickle.rebuild(bytearray(), place.dtype, place.shape, place.readonly, place.padded)
     if not segments:
-        raise _refuse(operation, "an array with elements has no segment")
+        raise _refuse(operation, "an array with elements, or on a GPU, has no segment")
     segment = segments[place.segment]
+    if place.cuda != segment.is_cuda:
+        raise _refuse(operation, f"an array {'' if place.cuda else 'not '}on a GPU lies in memory that is elsewhere")
+    if nbytes == 0:
+        device = f"cuda:{cast('Loan', segment).ordinal}"
+        return _pickle.rebuild_on(bytearray(), place.dtype, place.shape, place.readonly, place.padded, device)
     if not (segment.writable or place.readonly):
         raise _refuse(operation, "an array that may be written to lies in memory that may not")
     if place.strides is None:

@@ -17,7 +17,12 @@ from collections.abc import Sequence
 from multiprocessing import parent_process, util
 from typing import NamedTuple
 
-from dlbridge._sharing.segments import Segment, opened
+from dlbridge._sharing.segments import opened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dlbridge._sharing.loans import Loan
+    from dlbridge._sharing.segments import Segment
 
 LINGER_S = 10.0  # how long a child that ends waits for its last messages to be read
 _BEHIND_THE_QUEUES = -10  # multiprocessing's queues are flushed with -5
@@ -38,10 +43,10 @@ class _Outbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._waiting: dict[int, tuple[Segment, ...]] = {}
+        self._waiting: dict[int, tuple[Segment | Loan, ...]] = {}
         self._pipe: tuple[int, int] | None = None
 
-    def post(self, segments: Sequence[Segment]) -> Ticket:
+    def post(self, segments: Sequence[Segment | Loan]) -> Ticket:
         with self._lock:
             if self._pipe is None:
                 self._pipe = os.pipe()
@@ -95,7 +100,7 @@ util.register_after_fork(_linger_at_exit, _linger_at_exit)
 _linger_at_exit()
 
 
-def post(segments: Sequence[Segment]) -> Ticket:
+def post(segments: Sequence[Segment | Loan]) -> Ticket:
     """Keeps segments until `acknowledge()` of the ticket, in whichever process."""
     return _outbox.post(segments)
 

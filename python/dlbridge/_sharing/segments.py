@@ -15,9 +15,13 @@ import stat
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from dlbridge import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dlbridge._sharing.loans import LoanReference
 
 # From linux/fcntl.h; the module has them only where it was built with such headers.
 _ADD_SEALS = getattr(fcntl, "F_ADD_SEALS", 1033)
@@ -56,6 +60,8 @@ def refuse_descriptor(error: OSError, operation: str) -> NoReturn:
 class Segment:
     """A descriptor, closed with the last who holds this object: a handle, or an array over its memory."""
 
+    is_cuda = False
+
     def __init__(self, fd: int, writable: bool) -> None:
         """Owns `fd` from here on."""
         self.fd, self.writable = fd, writable
@@ -85,6 +91,9 @@ class Segment:
 class Mapping:
     """A segment in the memory of this process, as long as an array looks at it."""
 
+    protocol = "__array_interface__"
+    extras: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, segment: Segment, nbytes: int, operation: str) -> None:
         self.segment = segment
         size = os.fstat(segment.fd).st_size
@@ -98,6 +107,7 @@ class Mapping:
             self.base = _core.asdlpack(mmap.mmap(segment.fd, size, prot=access))
         except OSError as error:
             refuse_descriptor(error, operation)
+        self.address, self.readonly = self.base.data_ptr, self.base.readonly
 
 
 _lock = threading.RLock()
@@ -151,12 +161,18 @@ def open_reference(reference: Reference, operation: str) -> Segment:
 
     Memory that this process has already is found, whether the other lives or not.
     """
-    pid, number, device, inode, writable = reference
-    segment = known(device, inode, writable)
+    writable = reference.writable
+    segment = known(reference.device, reference.inode, writable)
     if segment is not None:
         return segment
+    return adopted(reached(reference, os.O_RDWR if writable else os.O_RDONLY, stat.S_ISREG, operation), writable)
+
+
+def reached(reference: Reference | LoanReference, access: int, is_kind: Callable[[int], bool], operation: str) -> int:
+    """`opened()` of another process's descriptor, with the errors of `open_reference()`."""
+    pid = reference.pid
     try:
-        fd = opened_by_path(f"/proc/{pid}/fd/{number}", device, inode, writable)
+        fd = opened(path_of(reference), reference.device, reference.inode, access, is_kind)
     except PermissionError as error:
         raise PermissionError(
             f"{operation}: the kernel refuses process {pid}'s memory: {error.strerror}. Both processes must be of one "
@@ -165,12 +181,29 @@ def open_reference(reference: Reference, operation: str) -> Segment:
     except OSError as error:
         refuse_descriptor(error, operation)
     if fd is None:
-        raise FileNotFoundError(
-            errno.ENOENT,
-            f"{operation}: process {pid} has the memory no more: it ended, closed or dropped its handle, or sees other "
-            "processes than this one (a container). Keep the handle where it was made until the others have opened it",
-        )
-    return adopted(fd, writable)
+        refuse_gone(pid, operation)
+    return fd
+
+
+def path_of(reference: Reference | LoanReference) -> str:
+    return f"/proc/{reference.pid}/fd/{reference.fd}"
+
+
+def is_there(reference: Reference | LoanReference) -> bool:
+    """Whether the other process has that descriptor still."""
+    try:
+        found = os.stat(path_of(reference))
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (reference.device, reference.inode)
+
+
+def refuse_gone(pid: int, operation: str) -> NoReturn:
+    raise FileNotFoundError(
+        errno.ENOENT,
+        f"{operation}: process {pid} has the memory no more: it ended, closed or dropped its handle, or sees other "
+        "processes than this one (a container). Keep the handle where it was made until the others have opened it",
+    )
 
 
 def read_only(fd: int) -> int:

@@ -1,0 +1,185 @@
+"""What the CUDA driver has for other processes: handles of allocations and of events. `dlbridge.nd.cuda` has the rest.
+
+Memory that cuMemAlloc gave has a handle: the caching allocators of PyTorch, CuPy and `nd` cut their blocks from such.
+Memory of the driver's own pools, of virtual-memory calls, and managed memory has none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+import threading
+import weakref
+from typing import Any
+
+from dlbridge import _core
+
+HANDLE_BYTES = 64
+# From cuda.h.
+_IS_MANAGED, _RANGE_BEGIN, _RANGE_BYTES, _IS_IPC_CAPABLE = 8, 11, 12, 13
+_OPEN_TO_PEERS = 1
+_DISABLE_TIMING, _INTERPROCESS = 2, 4
+
+
+class _IpcHandle(ctypes.Structure):
+    """CUipcMemHandle and CUipcEventHandle, which go by value."""
+
+    _fields_ = (("octets", ctypes.c_ubyte * HANDLE_BYTES),)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _try(function: str, *arguments: Any) -> int:
+    return int(getattr(_library(), function)(*arguments))
+
+
+def _call(operation: str, function: str, *arguments: Any, remedy: str = "") -> None:
+    result = _try(function, *arguments)
+    if result != 0:
+        name = ctypes.c_char_p()
+        _try("cuGetErrorName", result, ctypes.byref(name))
+        text = (name.value or b"an unknown error").decode()
+        raise _core.CudaError(f"{operation}: {function} failed with {text} ({result}){remedy}")
+
+
+def nd_cuda() -> Any:
+    from dlbridge.nd import cuda  # the driver is there
+
+    return cuda
+
+
+class Event:
+    """An event of the driver's, which is destroyed with the object."""
+
+    def __init__(self) -> None:
+        self.pointer, self.handle, self.pid = ctypes.c_void_p(), b"", os.getpid()
+
+    @classmethod
+    def recorded(cls, stream: int) -> Event:
+        """One that other processes may wait for. The device is current."""
+        made, handle = cls(), _IpcHandle()
+        _call("share()", "cuEventCreate", ctypes.byref(made.pointer), _DISABLE_TIMING | _INTERPROCESS)
+        _call("share()", "cuEventRecord", made.pointer, ctypes.c_void_p(stream))
+        _call("share()", "cuIpcGetEventHandle", ctypes.byref(handle), made.pointer)
+        made.handle = bytes(handle)
+        return made
+
+    @classmethod
+    def opened(cls, handle: bytes, operation: str) -> Event:
+        """Another process's."""
+        made = cls()
+        arguments = ctypes.byref(made.pointer), _IpcHandle.from_buffer_copy(handle)
+        _call(operation, "cuIpcOpenEventHandle", *arguments, remedy=_GONE)
+        return made
+
+    @property
+    def done(self) -> bool:
+        return _try("cuEventQuery", self.pointer) == 0
+
+    def hold(self, stream: int, operation: str) -> None:
+        """Lets later work on the stream wait."""
+        _call(operation, "cuStreamWaitEvent", ctypes.c_void_p(stream), self.pointer, 0)
+
+    def __del__(self) -> None:
+        if self.pointer and self.pid == os.getpid() and not sys.is_finalizing():
+            _try("cuEventDestroy_v2", self.pointer)
+
+
+_GONE = ". The process that made the memory ended, is on another machine, or its container keeps it apart"
+_streams: dict[int, list[Any]] = {}
+
+
+def idle_stream(ordinal: int) -> Any:
+    """A stream that has nothing to do: what is queued on it waits for nobody else. The device is current."""
+    known = _streams.setdefault(ordinal, [])
+    for stream in known:
+        if stream.done:
+            return stream
+    known.append(nd_cuda().Stream(non_blocking=True))
+    return known[-1]
+
+
+# ---- memory
+
+
+class Memory:
+    """An allocation in this process, and the driver's handle of it."""
+
+    def __init__(self, ordinal: int, base: int, nbytes: int, handle: bytes) -> None:
+        self.ordinal, self.base, self.nbytes, self.handle = ordinal, base, nbytes, handle
+        self.pid = os.getpid()
+
+
+class Imported(Memory):
+    """One of another process, mapped as long as a loan has it."""
+
+    def __del__(self) -> None:
+        if self.pid != os.getpid() or sys.is_finalizing():
+            return
+        with nd_cuda().Device(self.ordinal):
+            _try("cuIpcCloseMemHandle", ctypes.c_uint64(self.base))
+
+
+_lock = threading.RLock()
+_memories: weakref.WeakValueDictionary[bytes, Memory] = weakref.WeakValueDictionary()  # by the driver's handle
+
+
+def _allocation(address: int, operation: str) -> tuple[int, int, bool]:
+    """Where the allocation begins that has this address, its size, and whether the driver can give a handle of it."""
+    kinds = _RANGE_BEGIN, _RANGE_BYTES, _IS_MANAGED, _IS_IPC_CAPABLE
+    values = [ctypes.c_uint64() for _ in kinds]
+    _call(
+        operation,
+        "cuPointerGetAttributes",
+        len(kinds),
+        (ctypes.c_int * len(kinds))(*kinds),
+        (ctypes.c_void_p * len(kinds))(*map(ctypes.addressof, values)),
+        ctypes.c_uint64(address),
+    )
+    begin, nbytes, is_managed, is_capable = (value.value for value in values)
+    return begin, nbytes, bool(is_capable) and not is_managed
+
+
+def memory_of(ordinal: int, begin: int, end: int) -> Memory | None:
+    """The allocation that has these bytes; None where no handle of it is to be had, as of the driver's own pools."""
+    with _lock:
+        for known in list(_memories.values()):
+            if known.base <= begin and end <= known.base + known.nbytes:
+                return known
+        base, nbytes, is_capable = _allocation(begin, "share()")
+        handle = _IpcHandle()
+        if (
+            not is_capable
+            or end > base + nbytes
+            or _try("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(base)) != 0
+        ):
+            return None
+        return _memories.setdefault(bytes(handle), Memory(ordinal, base, nbytes, bytes(handle)))
+
+
+def imported(ordinal: int, handle: bytes, operation: str) -> Memory:
+    """The allocation of a handle, mapped once; this process's own where it made it."""
+    with _lock:
+        memory = _memories.get(handle)
+        if memory is None:
+            pointer = ctypes.c_uint64()
+            arguments = ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), _OPEN_TO_PEERS
+            _call(operation, "cuIpcOpenMemHandle_v2", *arguments, remedy=_GONE)
+            memory = Imported(ordinal, pointer.value, 0, handle)
+            begin, nbytes, _ = _allocation(pointer.value, operation)
+            memory.nbytes = begin + nbytes - pointer.value
+            _memories[handle] = memory
+        return memory
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()  # a thread that is not in the child may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)

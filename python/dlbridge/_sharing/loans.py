@@ -1,0 +1,362 @@
+"""Loans: memory of GPUs that another process may map.
+
+A loan is an allocation of the driver's, with the arrays in it that its lender keeps. Its name is a pipe: who borrows
+holds the end for writing, so that the kernel tells the lender when the last borrower is gone, however it went. That end
+is opened as ``/proc/PID/fd/N``, as segments are; a lender that closes that number lets nobody in any more, and looks
+for borrowers only then.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+import select
+import stat
+import sys
+import threading
+import time
+import weakref
+from typing import Any, NamedTuple
+
+from dlbridge import _core
+from dlbridge._reach import reach
+from dlbridge._sharing import layouts, segments
+from dlbridge._sharing.allocations import Event, Memory, idle_stream, imported, memory_of, nd_cuda
+
+UUID_BYTES = 16
+_LEGACY_STREAM = 1
+
+
+class LoanReference(NamedTuple):
+    """What another process needs to borrow; `pid` has the pipe as `fd`. `gpu`: the UUID. Empty: no memory, no event."""
+
+    pid: int
+    fd: int
+    device: int
+    inode: int
+    gpu: bytes
+    memory: bytes
+    event: bytes
+
+
+_lock = threading.RLock()
+_loans: weakref.WeakValueDictionary[tuple[int, int], Loan] = weakref.WeakValueDictionary()
+
+
+class Loan:
+    """An allocation, or only a device for arrays without elements, that others may borrow while this object lives."""
+
+    is_cuda = True
+    writable = True
+    readonly = False  # of the mapping: the driver knows no other
+    protocol = "__cuda_array_interface__"
+
+    def __init__(self, fd: int, ordinal: int, gpu: bytes, memory: Memory | None) -> None:
+        """Owns `fd` from here on."""
+        self.fd, self.ordinal, self.gpu, self.memory = fd, ordinal, gpu, memory
+        self.stream: Any = None  # that the data is ready on
+        self.event: Event | None = None  # the same for another process
+        self.pid = os.getpid()
+        found = os.fstat(fd)
+        self.key = found.st_dev, found.st_ino
+
+    def mapped(self, nbytes: int, operation: str) -> Loan:
+        """Itself. DataError where the memory is smaller."""
+        self._refuse_fork(operation)
+        size = 0 if self.memory is None else self.memory.nbytes
+        if size < nbytes:
+            raise _core.DataError(
+                f"{operation}: the handle says {nbytes} bytes, and the allocation on cuda:{self.ordinal} has {size}. "
+                "The handle is damaged or forged"
+            )
+        return self
+
+    @property
+    def address(self) -> int:
+        return 0 if self.memory is None else self.memory.base
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """What the interface of an array says beside its memory."""
+        return {"stream": None if self._is_ready() else self.stream.ptr}
+
+    def _is_ready(self) -> bool:
+        if self.stream is not None and self.stream.done:
+            self.stream = None
+        return self.stream is None
+
+    def reference(self) -> LoanReference:
+        self._refuse_fork("Handle")
+        memory = b"" if self.memory is None else self.memory.handle
+        event = b"" if self.event is None or self._is_ready() else self.event.handle
+        return LoanReference(os.getpid(), self.fd, *self.key, self.gpu, memory, event)
+
+    def _refuse_fork(self, operation: str) -> None:
+        if self.pid != os.getpid():
+            raise _core.CudaError(
+                f"{operation}: this process was forked from one that uses CUDA, which does not work here. Start it "
+                "with multiprocessing's 'spawn' or 'forkserver', and give it the handle"
+            )
+
+
+class Lent(Loan):
+    """By the process whose arrays are kept."""
+
+    def __init__(self, ordinal: int, memory: Memory | None) -> None:
+        fd, other = os.pipe()
+        os.close(other)
+        super().__init__(fd, ordinal, nd_cuda().Device(ordinal).uuid, memory)
+        self.kept: list[Any] = []
+        with _lock:
+            _loans[self.key] = self
+
+    def __del__(self) -> None:
+        if getattr(self, "fd", -1) < 0 or sys.is_finalizing():
+            return
+        rest = os.dup(self.fd)
+        os.close(self.fd)
+        if _has_borrowers(rest):
+            _keeper.keep(rest, (self.kept, self.memory, self.event))
+        else:
+            os.close(rest)
+
+
+class Borrowed(Loan):
+    """By a process that has mapped the memory of another."""
+
+    def __del__(self) -> None:
+        if getattr(self, "fd", -1) >= 0 and not sys.is_finalizing():
+            streams = [self.stream, *_current_streams(self.ordinal)]
+            _returner.give_back(_Return(self.fd, self.ordinal, self.memory, self.event, streams))
+
+
+def _has_borrowers(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, 0)  # POLLHUP comes unasked
+    return not poll.poll(0)
+
+
+class _Keeper:
+    """What was lent, and is kept for its borrowers alone; a thread lets go of it when the last is gone."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Any] = {}
+        self._epoll: select.epoll | None = None
+
+    def keep(self, fd: int, kept: Any) -> None:
+        with _lock:
+            if self._epoll is None:
+                self._epoll = select.epoll()
+                threading.Thread(target=self._run, args=(self._epoll,), name="dlbridge", daemon=True).start()
+            self.kept[fd] = kept
+            self._epoll.register(fd, 0)
+
+    def _run(self, epoll: select.epoll) -> None:
+        while True:
+            for fd, _ in epoll.poll():
+                epoll.unregister(fd)
+                kept = self.kept.pop(fd, None)
+                os.close(fd)
+                del kept
+
+    def forget(self) -> None:
+        """In a child by fork: what is kept is its parent's."""
+        for fd in self.kept:
+            os.close(fd)
+        if self._epoll is not None:
+            self._epoll.close()
+
+
+class _Return(NamedTuple):
+    fd: int
+    ordinal: int
+    memory: Memory | None
+    event: Event | None
+    streams: list[Any]  # whose work may use the memory still
+
+
+def _current_streams(ordinal: int) -> list[int]:
+    """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return [_LEGACY_STREAM]
+    return [_LEGACY_STREAM, torch.cuda.current_stream(ordinal).cuda_stream or _LEGACY_STREAM]
+
+
+class _Returner:
+    """Gives back what was borrowed when the work on it is done; a thread waits for that."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[_Return] = queue.SimpleQueue()
+        self._is_running = False
+
+    def give_back(self, loan: _Return) -> None:
+        self._queue.put(loan)
+        with _lock:
+            if not self._is_running:
+                threading.Thread(target=self._run, name="dlbridge", daemon=True).start()
+                self._is_running = True
+
+    def _run(self) -> None:
+        while True:
+            loan = self._queue.get()
+            if loan.memory is not None:
+                _wait_for(loan)
+            fd = loan.fd
+            del loan  # unmaps, before the lender hears of it
+            os.close(fd)
+
+
+def _wait_for(loan: _Return) -> None:
+    """Until the streams have done what they hold; where one is captured now, behind the capture."""
+    assert loan.memory is not None
+    with nd_cuda().Device(loan.ordinal):
+        waiting = idle_stream(loan.ordinal)
+        for stream in {getattr(one, "ptr", one) for one in loan.streams if one is not None}:
+            data = {"version": 3, "typestr": "|u1", "shape": (1,), "data": (loan.memory.base, True), "stream": stream}
+            while True:
+                try:
+                    _core.asdlpack(layouts.View(loan.memory, Loan.protocol, data), stream=waiting)
+                    break
+                except BufferError:
+                    time.sleep(0.01)
+                except _core.CudaError:  # a device that has failed for good
+                    return
+        waiting.synchronize()
+
+
+_keeper, _returner = _Keeper(), _Returner()
+
+
+def _after_fork() -> None:
+    global _lock, _keeper, _returner
+    _lock = threading.RLock()  # a thread that is not in the child may have held it
+    for loan in list(_loans.values()):
+        os.close(loan.fd)
+        loan.fd = -1
+    _keeper.forget()
+    _keeper, _returner = _Keeper(), _Returner()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- lending and borrowing
+
+
+@functools.cache
+def _pool() -> Any:
+    """Of memory that the driver gives handles of, whichever allocator is set."""
+    return nd_cuda().MemoryPool()
+
+
+class Lender:
+    """The loans of one handle: an allocation each."""
+
+    def __init__(self) -> None:
+        self._loans: dict[Memory | int, Lent] = {}
+        self._streams: dict[int, Any] = {}  # by device: behind all that makes the arrays
+        self.has_copied = False
+
+    def lend(self, tensor: _core.CudaTensor) -> tuple[Lent, int, tuple[int, ...] | None]:
+        """The loan that keeps a tensor, or a copy, its lowest byte's offset there, and its strides."""
+        ordinal = tensor.device.id
+        strides = layouts.strides_of(tensor, "share()")
+        with nd_cuda().Device(ordinal):
+            if ordinal not in self._streams:
+                self._streams[ordinal] = idle_stream(ordinal)
+            if tensor.size == 0:
+                return self._loan(ordinal, None), 0, None
+            memory, begin, kept = self._found(tensor, strides)
+            if memory is None:
+                memory, begin, kept = self._copied(tensor, self._streams[ordinal])
+                strides = None
+            else:
+                _core.asdlpack(tensor, stream=self._streams[ordinal])
+            loan = self._loan(ordinal, memory)
+        loan.kept.append(kept)
+        return loan, begin - memory.base, strides
+
+    @staticmethod
+    def _found(tensor: _core.CudaTensor, strides: tuple[int, ...] | None) -> tuple[Memory | None, int, Any]:
+        """Where a tensor lies, its lowest byte, and itself."""
+        low, high = (0, tensor.nbytes) if strides is None else reach(tensor.itemsize, tensor.shape, strides)
+        begin = tensor.data_ptr + low
+        return memory_of(tensor.device.id, begin, tensor.data_ptr + high), begin, tensor
+
+    def _copied(self, tensor: _core.CudaTensor, stream: Any) -> tuple[Memory, int, Any]:
+        """The same of the elements in C order, in memory of our own."""
+        dense = _core.asdlpack(tensor, copy=True) if not tensor.is_contiguous else _core.reinterpret(tensor)
+        _core.asdlpack(dense, stream=stream)
+        dense.record_stream(stream)  # nobody keeps it
+        made = _pool().malloc(tensor.nbytes)
+        made.copy_from_device_async(dense.data_ptr, tensor.nbytes, stream)
+        memory = memory_of(tensor.device.id, made.ptr, made.ptr + tensor.nbytes)
+        if memory is None:
+            raise _core.CudaError(
+                f"share(): the driver gives no handle of memory on {tensor.device} for other processes. Copy the array "
+                "to the host first: share(asdlpack(x, device='cpu'))"
+            )
+        self.has_copied = True
+        return memory, made.ptr, made
+
+    def _loan(self, ordinal: int, memory: Memory | None) -> Lent:
+        key = ordinal if memory is None else memory
+        if key not in self._loans:
+            self._loans[key] = Lent(ordinal, memory)
+        return self._loans[key]
+
+    def record(self) -> None:
+        """Says where the data of all is ready. The host waits where the driver has no events for other processes."""
+        for ordinal, stream in self._streams.items():
+            if stream.done:
+                continue
+            with nd_cuda().Device(ordinal):
+                try:
+                    event = Event.recorded(stream.ptr)
+                except _core.CudaError:
+                    stream.synchronize()
+                    continue
+            for loan in self._loans.values():
+                if loan.ordinal == ordinal:
+                    loan.stream, loan.event = stream, event
+
+
+@functools.cache
+def _ordinals() -> dict[bytes, int]:
+    return {nd_cuda().Device(number).uuid: number for number in range(nd_cuda().device_count())}
+
+
+def _name(gpu: bytes) -> str:
+    text = gpu.hex()
+    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def borrow(reference: LoanReference, operation: str) -> Loan:
+    """The loan that another process has: mapped, and its data waited for on a stream. FileNotFoundError where it has it
+    no more, CudaError where its GPU is not to be seen here."""
+    known = _loans.get((reference.device, reference.inode))
+    if known is not None:
+        return known
+    if reference.gpu not in _ordinals():
+        seen = ", ".join(map(_name, _ordinals())) or "none: " + _core.cuda_info()["reason"]
+        raise _core.CudaError(
+            f"{operation}: the array is on {_name(reference.gpu)}, and this process sees {seen}. Let it see that GPU, "
+            "by CUDA_VISIBLE_DEVICES or its container"
+        )
+    ordinal = _ordinals()[reference.gpu]
+    fd = segments.reached(reference, os.O_WRONLY, stat.S_ISFIFO, operation)
+    loan = Borrowed(fd, ordinal, reference.gpu, None)
+    if not segments.is_there(reference):  # still there: so the lender finds this end before it lets go
+        segments.refuse_gone(reference.pid, operation)
+    with nd_cuda().Device(ordinal):
+        if reference.memory:
+            loan.memory = imported(ordinal, reference.memory, operation)
+        if reference.event:
+            loan.event = Event.opened(reference.event, operation)
+            if not loan.event.done:
+                loan.stream = idle_stream(ordinal)
+                loan.event.hold(loan.stream.ptr, operation)
+    with _lock:
+        return _loans.setdefault(loan.key, loan)
