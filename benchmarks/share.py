@@ -3,7 +3,7 @@
     python benchmarks/share.py [--rounds 200] [--gib 1] [--out FOLDER]
 
 See benchmarks/README.md for the method. Needs NumPy and PyTorch. The array goes to a process that reads one element of
-it and answers with a number; the time is from put() to the answer.
+it and answers with a number; the time is from put() to the answer. Where there is a GPU, so do arrays on it.
 """
 
 from __future__ import annotations
@@ -64,6 +64,22 @@ def contenders() -> list[Contender]:
     ]
 
 
+def cuda_contenders() -> list[Contender]:
+    """The same of arrays on a GPU, which both leave where they are. None without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return []
+
+    def ones(nbytes: int) -> Any:
+        return torch.ones(nbytes, dtype=torch.uint8, device="cuda")
+
+    return [
+        Contender("dlbridge, a tensor on a GPU", ones, ("torch",)),
+        Contender("torch.multiprocessing, a tensor on a GPU", ones),
+    ]
+
+
 def trip(contender: Contender, x: Any, queue: Any, answers: Any) -> float:
     """Seconds of one."""
     from dlbridge.multiprocessing import install, uninstall
@@ -79,9 +95,8 @@ def trip(contender: Contender, x: Any, queue: Any, answers: Any) -> float:
         uninstall()
 
 
-def round_trips(nbytes: int, rounds: int, queue: Any, answers: Any) -> dict[str, list[float]]:
+def round_trips(order: list[Contender], nbytes: int, rounds: int, queue: Any, answers: Any) -> dict[str, list[float]]:
     """Seconds of all contenders, in an order shuffled anew in each round; the first round is not among them."""
-    order = contenders()
     seconds: dict[str, list[float]] = {contender.name: [] for contender in order}
     kept = {one.name: one.make(nbytes) for one in order if not one.anew and nbytes <= KEPT_BYTES}
     shuffle = random.Random(1).shuffle
@@ -96,19 +111,34 @@ def round_trips(nbytes: int, rounds: int, queue: Any, answers: Any) -> dict[str,
     return seconds
 
 
-def opening(rounds: int) -> list[float]:
-    """Seconds of opening a handle whose memory the process has mapped."""
-    from dlbridge import empty_shared, share
-
-    handle = share(empty_shared(1 << 20, "uint8"))
+def opening(handle: Any, rounds: int) -> float:
+    """Seconds of opening a handle whose memory the process has mapped, in the best round."""
     kept = handle.open("dlbridge")
-    seconds = []
+    best = float("inf")
     for _ in range(rounds):
         begin = time.perf_counter()
         for _ in range(100):
             handle.open("dlbridge")
-        seconds.append((time.perf_counter() - begin) / 100)
+        best = min(best, (time.perf_counter() - begin) / 100)
     del kept
+    return best
+
+
+def open_there(queue: Any, answers: Any, rounds: int) -> None:
+    """The process that opens what another has shared."""
+    answers.put(opening(queue.get(), rounds))
+
+
+def opening_elsewhere(x: Any, rounds: int, context: Any) -> float:
+    """`opening()` in a process that has not made the array."""
+    from dlbridge import share
+
+    queue, answers = context.Queue(), context.Queue()
+    process = context.Process(target=open_there, args=(queue, answers, rounds), daemon=True)
+    process.start()
+    queue.put(share(x))
+    seconds = float(answers.get())
+    process.join()
     return seconds
 
 
@@ -139,6 +169,10 @@ def cell(seconds: list[float]) -> str:
     return f"{1e3 * min(seconds):.3f} / {1e3 * statistics.median(seconds):.3f}"
 
 
+def rows(order: list[Contender], columns: list[dict[str, list[float]]]) -> list[str]:
+    return [f"| {one.name} | {' | '.join(cell(column[one.name]) for column in columns)} |" for one in order]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=200, help="of the small sizes")
@@ -156,22 +190,29 @@ def main(arguments: list[str] | None = None) -> int:
     process.start()
     sizes = {name: (nbytes, options.rounds) for name, nbytes in SIZES.items()}
     sizes[f"{options.gib:g} GiB"] = int(options.gib * (1 << 30)), 5
-    columns = [round_trips(nbytes, rounds, queue, answers) for nbytes, rounds in sizes.values()]
-    rows = [
-        f"| {name} | {' | '.join(cell(column[name]) for column in columns)} |"
-        for name in (contender.name for contender in contenders())
-    ]
+    table, opened = [], []
+    for order in (contenders(), cuda_contenders()):
+        columns = [round_trips(list(order), *size, queue, answers) for size in sizes.values() if order]
+        table += rows(order, columns)
     queue.put(None)
     process.join()
-    opened = opening(options.rounds)
+    from dlbridge import empty_shared
+
+    samples = [
+        ("the host", empty_shared(1 << 20, "uint8")),
+        *(("a GPU", one.make(1 << 20)) for one in cuda_contenders()[:1]),
+    ]
+    for place, x in samples:
+        seconds = opening_elsewhere(x, options.rounds, context)
+        opened.append(f"{1e6 * seconds:.1f} us on {place}")
     copied = copying(sizes[f"{options.gib:g} GiB"][0], 5)
     lines = [
         "ms from put() to the answer of a process that has read an element, best / median round. Rounds of all are",
         "interleaved; others worked on the machine: compare within a column.\n",
         f"| | {' | '.join(sizes)} |",
         "| --- " * (len(sizes) + 1) + "|",
-        *rows,
-        f"\nOpening a handle of memory that is mapped already: {1e6 * min(opened):.1f} us, as a Tensor.\n",
+        *table,
+        f"\nOpening a handle of memory that is mapped already, as a Tensor: {', '.join(opened)}.\n",
         f"One process alone, a copy of {options.gib:g} GiB, ms, best / median: "
         + ", ".join(f"{name} {cell(seconds)}" for name, seconds in copied.items())
         + ".\n",
