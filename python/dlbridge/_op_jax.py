@@ -1,5 +1,5 @@
 """An operation of dlbridge.op() for JAX: called directly where there are arrays, from compiled programs where there are
-tracers: by XLA's foreign functions, over its own buffers, and where there are none by a callback with copies on the host.
+tracers: by XLA's foreign functions, over its own buffers; where there are none, by a callback with copies on the host.
 """
 
 from __future__ import annotations

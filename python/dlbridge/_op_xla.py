@@ -1,5 +1,5 @@
-"""An operation of dlbridge.op() inside of XLA's compiled programs: a foreign function over their buffers, on a GPU in the
-order of their stream.
+"""An operation of dlbridge.op() inside of XLA's compiled programs: a foreign function over their buffers, on a GPU in
+the order of their stream.
 
 XLA calls back with a frame of C structs, those of its FFI from 0.0 on: what it has added since lies behind what is read
 here. Source: xla/ffi/api/c_api.h.

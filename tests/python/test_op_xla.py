@@ -1,4 +1,4 @@
-"""op() inside of JAX's compiled programs, on the host and on a GPU: over XLA's own buffers, and what becomes of errors."""
+"""op() inside of JAX's compiled programs, on the host and on a GPU: over XLA's own buffers; errors."""
 
 import itertools
 import threading
