@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "frameworks/buffer.h"
 #include "frameworks/numpy.h"
 #include "frameworks/plan.h"
 #include "frameworks/table.h"
@@ -303,8 +304,7 @@ PyObject* convert_like(PyObject* tensor, PyObject* example) noexcept {
   return guarded([&]() -> PyObject* {
     const Framework* framework = find_own_target(example);
     // bytes and capsules are nothing that results come in; the buffers' own array is memoryview.
-    const bool is_none =
-        framework == nullptr || (framework == frameworks::find_framework("memoryview") && !PyMemoryView_Check(example));
+    const bool is_none = framework == nullptr || (framework == &frameworks::kBuffer && !PyMemoryView_Check(example));
     if (is_none || framework == &kOwnTarget) return Py_NewRef(tensor);
     PyObject* const shared = share(as_tensor(tensor), *framework);
     if (shared != nullptr || PyErr_Occurred() != nullptr) [[likely]]
