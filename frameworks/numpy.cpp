@@ -177,9 +177,37 @@ py::Read read_numpy(PyObject* object, const DLPackExchangeAPI*, py::ReadCall& ca
   return py::Read::kDone;
 }
 
+namespace {
+// What decode() says of a dense array in C order with more than one element along each axis: NumPy has multiplied its
+// extents, and they follow from one another. False: it is another one, and decode() is to be asked.
+bool decode_dense(PyArrayObject* array, py::RecordTensor& out) noexcept {
+  const PyArray_Descr* descr = PyArray_DESCR(array);
+  const DTypeInfo* dtype = find_dtype_by_numpy_type(descr->type_num);
+  const int flags = PyArray_FLAGS(array);
+  if (dtype == nullptr || !PyArray_ISNBO(descr->byteorder) || (flags & NPY_ARRAY_C_CONTIGUOUS) == 0) return false;
+  const int ndim = PyArray_NDIM(array);
+  const npy_intp* dims = PyArray_DIMS(array);
+  out.reserve_dims(ndim);
+  std::int64_t dense = 1;
+  for (int i = ndim - 1; i >= 0; --i) {
+    if (dims[i] <= 1) return false;
+    out.dl.shape[i] = dims[i];
+    out.dl.strides[i] = dense;
+    dense *= dims[i];
+  }
+  out.size = dense;
+  out.dl.data = PyArray_DATA(array);
+  out.dl.device = {kDLCPU, 0};
+  out.set_dtype(*dtype);
+  if ((flags & NPY_ARRAY_WRITEABLE) == 0) out.flags |= kFlagReadOnly;
+  return true;
+}
+}  // namespace
+
 bool borrow_numpy(PyObject* array, py::RecordTensor& out) {
   auto* ndarray = reinterpret_cast<PyArrayObject*>(array);
-  return PyArray_NDIM(ndarray) <= out.capacity() && decode(ndarray, nullptr, out).ok() && out.is_aligned();
+  if (PyArray_NDIM(ndarray) > out.capacity()) return false;
+  return (decode_dense(ndarray, out) || decode(ndarray, nullptr, out).ok()) && out.is_aligned();
 }
 
 PyObject* make_numpy(py::TensorObject* self, const char* operation) {

@@ -1,9 +1,11 @@
 // A descriptor that fills a record of the C ABI instead of a Tensor: no object, no allocation.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "dlbridge/c_api.h"
+#include "dlbridge/layout.h"
 #include "dlbridge/tensor.h"
 #include "dlbridge/validate.h"
 
@@ -30,7 +32,9 @@ class RecordTensor {
     dl.ndim = ndim;
   }
   void set_dtype(const DTypeInfo& row) noexcept {
-    dl.dtype = {row.code, row.bits, row.lanes};
+    // In one: the extension reads it so.
+    const DLDataType dtype{row.code, row.bits, row.lanes};
+    dl.dtype = std::bit_cast<DLDataType>(dlbridge::detail::alone(std::bit_cast<std::uint32_t>(dtype)));
     dtype_ = &row;
   }
   std::int64_t itemsize() const noexcept { return dtype_->itemsize; }

@@ -204,28 +204,32 @@ inline bool strides_follow(const DLTensor& t, stride_rule rule) noexcept {
   return false;
 }
 
-inline bool address_is_multiple(const Tensor& t, std::uint64_t alignment) noexcept {
-  return ((reinterpret_cast<std::uintptr_t>(t.dl.data) + t.dl.byte_offset) & (alignment - 1)) == 0;
+inline bool address_is_multiple(const DLTensor& t, std::uint64_t alignment) noexcept {
+  return ((reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset) & (alignment - 1)) == 0;
 }
 }  // namespace detail
 
-// The first rule that `t` breaks. Inline with a constant `r`, so that only what is asked for is compiled in.
-[[gnu::always_inline]] inline Violation find_violation(const Tensor& t, const Requirement& r) noexcept {
-  if (r.dtypes != kAnyDType && (r.dtypes >> static_cast<unsigned>(t.dtype().id) & 1) == 0) return Violation::kDType;
-  if (t.dl.ndim < r.min_rank || t.dl.ndim > r.max_rank) return Violation::kRank;
+// The first rule that an array breaks of which these are the fields of a Tensor. Inline with a constant `r`, so that
+// only what is asked for is compiled in.
+[[gnu::always_inline]] inline Violation find_violation(const DLTensor& t, const DTypeInfo& dtype, std::uint64_t flags,
+                                                       const Requirement& r) noexcept {
+  if (r.dtypes != kAnyDType && (r.dtypes >> static_cast<unsigned>(dtype.id) & 1) == 0) return Violation::kDType;
+  if (t.ndim < r.min_rank || t.ndim > r.max_rank) return Violation::kRank;
   if (r.extents)
     for (std::int32_t i = 0; i < r.extents.count; ++i)
-      if (r.extents[i] != dyn && r.extents[i] != t.dl.shape[i]) return Violation::kExtent;
-  if (r.devices != kAnyDevice && (r.devices >> static_cast<unsigned>(t.dl.device.device_type) & 1) == 0)
+      if (r.extents[i] != dyn && r.extents[i] != t.shape[i]) return Violation::kExtent;
+  if (r.devices != kAnyDevice && (r.devices >> static_cast<unsigned>(t.device.device_type) & 1) == 0)
     return Violation::kDevice;
-  if (r.writable && t.readonly()) return Violation::kReadOnly;
-  if (r.strides != stride_rule::any && !detail::strides_follow(t.dl, r.strides)) return Violation::kStrides;
-  if (r.distinct && r.strides != stride_rule::c_contig && r.strides != stride_rule::f_contig &&
-      detail::may_overlap(t.dl))
+  if (r.writable && (flags & kFlagReadOnly) != 0) return Violation::kReadOnly;
+  if (r.strides != stride_rule::any && !detail::strides_follow(t, r.strides)) return Violation::kStrides;
+  if (r.distinct && r.strides != stride_rule::c_contig && r.strides != stride_rule::f_contig && detail::may_overlap(t))
     return Violation::kOverlap;
-  if (r.element_aligned && !detail::address_is_multiple(t, alignment_of(t.dtype()))) return Violation::kAlignment;
+  if (r.element_aligned && !detail::address_is_multiple(t, alignment_of(dtype))) return Violation::kAlignment;
   if (r.alignment > 1 && !detail::address_is_multiple(t, r.alignment)) return Violation::kAlignment;
   return Violation::kNone;
+}
+[[gnu::always_inline]] inline Violation find_violation(const Tensor& t, const Requirement& r) noexcept {
+  return find_violation(t.dl, t.dtype(), t.flags, r);
 }
 
 // True where a dense copy in place of the tensor, on its own device, repairs it.

@@ -46,8 +46,8 @@ struct ViewDims {
   ViewDims() noexcept : extents{}, stride_elems{} {}  // of an iterator that is of no view yet
   explicit ViewDims(const DLTensor& t) noexcept : extents{}, stride_elems{} {
     for (std::size_t i = 0; i < static_cast<std::size_t>(Rank); ++i) {
-      extents[i] = t.shape[i];
-      stride_elems[i] = t.strides[i];
+      extents[i] = alone(t.shape[i]);
+      stride_elems[i] = alone(t.strides[i]);
     }
   }
   DLBRIDGE_HOST_DEVICE static constexpr std::int32_t rank() noexcept { return Rank; }
@@ -104,10 +104,10 @@ class TensorView {
   static constexpr Requirement kRequirement = requirement_of<T, dlbridge::rank<Rank>, Layout, Device>();
 
   // Checks; throws Error. Implicit, so that a function may take a view and be called with a tensor.
-  TensorView(Tensor& t) : TensorView(checked(t), 0) {}  // NOLINT(google-explicit-constructor)
-  TensorView(const Tensor& t)                           // NOLINT(google-explicit-constructor)
+  TensorView(Tensor& t) : TensorView(checked(t).dl, t.ready) {}  // NOLINT(google-explicit-constructor)
+  TensorView(const Tensor& t)                                    // NOLINT(google-explicit-constructor)
     requires std::is_const_v<T>
-      : TensorView(checked(t), 0) {}
+      : TensorView(checked(t).dl, t.ready) {}
   TensorView(const Tensor&&) = delete;  // the memory would be freed before the view is used
   TensorView(Tensor&&) = delete;
 
@@ -119,7 +119,8 @@ class TensorView {
       : data_(other.data()), dims_(other.dims()), device_(other.device()), ready_(other.ready()) {}
 
   // For whoever has checked already: `t` meets kRequirement.
-  static TensorView unchecked(const Tensor& t) noexcept { return TensorView(t, 0); }
+  static TensorView unchecked(const Tensor& t) noexcept { return TensorView(t.dl, t.ready); }
+  static TensorView unchecked(const DLTensor& t, Ordering ready) noexcept { return TensorView(t, ready); }
   static TensorView unchecked(const Tensor&&) = delete;
 
   DLBRIDGE_HOST_DEVICE T* data() const noexcept { return data_; }
@@ -234,8 +235,8 @@ class TensorView {
   }
 
  private:
-  TensorView(const Tensor& t, int) noexcept
-      : data_(static_cast<T*>(t.dl.data)), dims_(t.dl), device_(t.dl.device), ready_(t.ready) {}
+  TensorView(const DLTensor& t, Ordering ready) noexcept
+      : data_(static_cast<T*>(t.data)), dims_(t), device_(t.device), ready_(ready) {}
 
   static const Tensor& checked(const Tensor& t) {
     const Violation v = find_violation(t, kRequirement);

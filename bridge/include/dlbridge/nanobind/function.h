@@ -15,6 +15,12 @@ namespace dlbridge {
 
 namespace detail {
 
+// It may release the GIL for as long as parameters live.
+template <class Extra>
+inline constexpr bool kIsCallGuard = false;
+template <class... Guards>
+inline constexpr bool kIsCallGuard<::nanobind::call_guard<Guards...>> = true;
+
 // What nanobind is told of a parameter, and the argument of the function itself.
 template <class A>
 using Passed = std::conditional_t<kIsPending<A>, Pending<std::remove_cvref_t<A>>&,
@@ -24,20 +30,22 @@ template <class A>
 void require(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
   if constexpr (kIsPending<A> || kHoldsArrays<A>) passed.require({&function, index});
 }
-template <class A>
+template <class A, bool kHoldsGil>
 decltype(auto) unwrap(Passed<A>& passed, const NanobindFunction& function, std::size_t index) {
   if constexpr (kHoldsArrays<A>) return passed.template get<A>();
   else if constexpr (!kIsPending<A>) return static_cast<A&&>(passed);
   else if constexpr (std::is_lvalue_reference_v<A>) return static_cast<A>(passed.get({&function, index}));
+  else if constexpr (kIsArg<A> && kHoldsGil && !std::is_reference_v<A>)
+    return Handed<A>{passed.get({&function, index})};
   else return std::move(passed.get({&function, index}));
 }
 
-template <class F, class Return, class... Args>
+template <bool kHoldsGil, class F, class Return, class... Args>
 auto with_names(F&& f, NanobindFunction&& named, Return (*)(Args...)) {
   return [f = std::forward<F>(f), function = std::move(named)](Passed<Args>... passed) -> Return {
     return [&]<std::size_t... I>(std::index_sequence<I...>) -> Return {
       (require<Args>(passed, function, I), ...);
-      return f(unwrap<Args>(passed, function, I)...);
+      return f(unwrap<Args, kHoldsGil>(passed, function, I)...);
     }(std::index_sequence_for<Args...>{});
   };
 }
@@ -138,7 +146,8 @@ template <class Scope, class F, class... Extra>
 Scope& def(Scope& scope, const char* name, F&& f, const Extra&... extra) {
   auto [callable, signature] = detail::callable_of(std::forward<F>(f));
   detail::NanobindFunction function = detail::describe_function(scope, name, signature, extra...);
-  scope.def(name, detail::with_names(std::move(callable), std::move(function), signature), extra...);
+  constexpr bool kHoldsGil = !(detail::kIsCallGuard<Extra> || ...);
+  scope.def(name, detail::with_names<kHoldsGil>(std::move(callable), std::move(function), signature), extra...);
   return scope;
 }
 
@@ -164,7 +173,7 @@ template <class Class, class... Options, class Getter, class Setter, class... Ex
   detail::NanobindFunction named = detail::describe_function(scope, name, signature, ::nanobind::arg("value"));
   named.callable.erase(named.callable.size() - 2);  // no parentheses
   scope.def_prop_rw(name, std::forward<Getter>(getter),
-                    detail::with_names(std::move(callable), std::move(named), signature), extra...);
+                    detail::with_names<false>(std::move(callable), std::move(named), signature), extra...);
   return scope;
 }
 

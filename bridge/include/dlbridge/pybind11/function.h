@@ -109,12 +109,18 @@ class DirectEntry {
     else return F{};
   }
 
+  template <class A, class Caster>
+  static decltype(auto) handed(Caster& caster) {
+    if constexpr (kIsArg<A> && !std::is_reference_v<A> && std::is_same_v<Guard, pyd::void_type>)
+      return Handed<A>{static_cast<A&>(caster)};
+    else return pyd::cast_op<A>(std::move(caster));
+  }
   template <std::size_t... I>
   static PyObject* invoke([[maybe_unused]] const pyd::function_record& record, [[maybe_unused]] Casters& casters,
                           [[maybe_unused]] PyObject* parent, std::index_sequence<I...>) {
     const auto run = [&]() -> Return {
       [[maybe_unused]] Guard guard{};
-      return function(record)(pyd::cast_op<Args>(std::move(std::get<I>(casters)))...);
+      return function(record)(handed<Args>(std::get<I>(casters))...);
     };
     if constexpr (std::is_void_v<Return>) {
       run();

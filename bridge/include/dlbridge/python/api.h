@@ -194,13 +194,16 @@ class Reference {
 
 // --- records --------------------------------------------------------------------------------------------------------
 
+inline Ordering ready_of(const c_api::Record& record) noexcept {
+  return {static_cast<Ordering::Kind>(record.ready_kind), record.ready_handle};
+}
 // The record as a descriptor that owns nothing; its extents and strides stay where they are. `row` is its dtype's.
 inline void point_at_record(Tensor& t, const c_api::Record& record, const DTypeInfo& row) noexcept {
   t.dl = record.dl;
   t.set_dtype(row);
   t.flags = record.flags;
   t.size = record.size;
-  t.ready = {static_cast<Ordering::Kind>(record.ready_kind), record.ready_handle};
+  t.ready = ready_of(record);
 }
 
 inline const DTypeInfo& known_dtype(DLDataType dtype) {

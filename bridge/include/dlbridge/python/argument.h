@@ -85,12 +85,24 @@ class AnyRank {
 
   AnyRank() noexcept {}  // space() may be written to; adopt() does the rest
   AnyRank(const AnyRank& other) noexcept {
-    space_.record = other.space_.record;
-    if (space_.record.dl.shape != nullptr) return;
-    // In two halves: up to 64 bytes compilers move by vectors, and more by an instruction that takes ten times as long.
-    constexpr std::size_t kHalf = kInlineDims * sizeof(std::int64_t);
-    std::memcpy(space_.dims, other.space_.dims, kHalf);
-    std::memcpy(space_.dims + kInlineDims, other.space_.dims + kInlineDims, kHalf);
+    const c_api::Record& from = other.space_.record;
+    c_api::Record& to = space_.record;
+    to.dl.data = alone(from.dl.data);
+    to.dl.device = from.dl.device;
+    to.dl.ndim = alone(from.dl.ndim);
+    to.dl.dtype = from.dl.dtype;
+    to.dl.shape = alone(from.dl.shape);
+    to.dl.strides = alone(from.dl.strides);
+    to.dl.byte_offset = alone(from.dl.byte_offset);
+    to.flags = alone(from.flags);
+    to.size = alone(from.size);
+    to.ready_handle = alone(from.ready_handle);
+    to.ready_kind = alone(from.ready_kind);
+    if (to.dl.shape != nullptr) return;
+    for (std::int32_t i = 0; i < to.dl.ndim; ++i) {
+      space_.dims[i] = alone(other.space_.dims[i]);
+      space_.dims[kInlineDims + i] = alone(other.space_.dims[kInlineDims + i]);
+    }
   }
   AnyRank& operator=(const AnyRank&) = delete;
 
@@ -100,9 +112,7 @@ class AnyRank {
     if (dl.shape == space_.dims) dl.shape = nullptr;  // here, wherever this is moved to
   }
   DLDevice device() const noexcept { return space_.record.dl.device; }
-  Ordering ready() const noexcept {
-    return {static_cast<Ordering::Kind>(space_.record.ready_kind), space_.record.ready_handle};
-  }
+  Ordering ready() const noexcept { return ready_of(space_.record); }
 
   // Points `t` at this: it owns nothing, and this must stay where it is while `t` is used.
   void describe(Tensor& t) const noexcept {
@@ -137,6 +147,8 @@ namespace detail {
 struct Visit;  // visit.h
 template <class A>
 class Loaded;  // what the casters of a binding library hold
+template <class A>
+struct Handed;
 }  // namespace detail
 
 // The stream that the thread's work on a CUDA device goes to, as dlbridge's Python side knows it.
@@ -188,20 +200,21 @@ class Arg {
     static_assert(!sizeof(Never*), "an Arg is made of an argument, and never empty. An array or struct of Args holds "
                                    "std::optional<Arg<...>>");
   }
-  Arg(Arg&& other) noexcept
-      : holder_(std::move(other.holder_)),
-        flags_(other.flags_),
-        given_(std::move(other.given_)),
-        converted_(other.converted_) {
-    detail::make_at(&kept_, other.kept_);
+  Arg(Arg&& other) noexcept : Arg(std::move(other), false) {}
+  ~Arg() {
+    if (ends_with_gil_) {
+      holder_.reset_with_gil();
+      given_.reset_with_gil();
+    } else {
+      detail::Reference::reset(holder_, given_);
+    }
   }
-  ~Arg() { detail::Reference::reset(holder_, given_); }
   Arg& operator=(Arg&& other) noexcept {
     holder_ = std::move(other.holder_);
     given_ = std::move(other.given_);
     flags_ = other.flags_;
     converted_ = other.converted_;
-    detail::make_at(&kept_, other.kept_);
+    keep(other.kept_);
     return *this;
   }
 
@@ -248,10 +261,20 @@ class Arg {
  private:
   template <class>
   friend class detail::Loaded;
+  template <class>
+  friend struct detail::Handed;
   friend class Result;
   friend struct detail::Visit;
 
-  explicit Arg(std::nullptr_t) noexcept {}  // Loaded's; load() makes it one
+  explicit Arg(std::nullptr_t) noexcept : ends_with_gil_(true) {}  // Loaded's; load() makes it one
+  Arg(Arg&& other, bool ends_with_gil) noexcept
+      : holder_(std::move(other.holder_)),
+        flags_(other.flags_),
+        given_(std::move(other.given_)),
+        converted_(other.converted_),
+        ends_with_gil_(ends_with_gil) {
+    keep(other.kept_);
+  }
 
   static constexpr bool kTyped = !std::is_void_v<T> && !detail::kIsAnyOf<T>;
   static constexpr detail::ArgKind kKind{&kRequirement, kMayConvert, kOverloaded};
@@ -295,20 +318,20 @@ class Arg {
     if (detail::api_table->read(object, &record, dims, kCapacity) != 0) [[unlikely]]
       return Outcome::kUnreadable;
     holder_ = detail::Reference(record.holder);
-    Tensor t;
+    const DTypeInfo* row = nullptr;
     if constexpr (kTyped) {
       constexpr DType kDType = dtype_of_v<T>;
       if (!same_dtype(record.dl.dtype, to_dl(kDType))) [[unlikely]]
         return Outcome::kUnfit;
-      detail::point_at_record(t, record, info(kDType));
+      row = &info(kDType);
     } else {
-      detail::point_at_record(t, record, detail::known_dtype(record.dl.dtype));
+      row = &detail::known_dtype(record.dl.dtype);
     }
-    if (find_violation(t, kRequirement) != Violation::kNone) [[unlikely]]
+    if (find_violation(record.dl, *row, record.flags, kRequirement) != Violation::kNone) [[unlikely]]
       return Outcome::kUnfit;
     flags_ = record.flags;
     if constexpr (kAnyRank) kept_.adopt();
-    else detail::make_at(&kept_, Kept::unchecked(t));
+    else detail::make_at(&kept_, Kept::unchecked(record.dl, detail::ready_of(record)));
     return Outcome::kTaken;
   }
 
@@ -353,6 +376,23 @@ class Arg {
     return detail::refuse(kKind, object, given != nullptr ? &seen.record : &space(local).record, place);
   }
 
+  // A copy, extent by extent (alone()).
+  void keep(const Kept& other) noexcept {
+    if constexpr (kAnyRank) {
+      detail::make_at(&kept_, other);
+    } else {
+      const auto& dims = other.dims();
+      const DLTensor dl{const_cast<void*>(static_cast<const void*>(other.data())),
+                        other.device(),
+                        kRank,
+                        {},
+                        const_cast<std::int64_t*>(dims.extents),
+                        const_cast<std::int64_t*>(dims.stride_elems),
+                        0};
+      detail::make_at(&kept_, Kept::unchecked(dl, other.ready()));
+    }
+  }
+
   auto make_view() const noexcept {
     static_assert(!detail::kIsAnyOf<T>, "one of several dtypes: visit(a, [](auto view) { ... }) gives the view of the "
                                         "one that it is of");
@@ -375,6 +415,7 @@ class Arg {
   std::uint64_t flags_ = 0;
   detail::Reference given_;  // what Python gave, where that is another object
   bool converted_ = false;
+  bool ends_with_gil_;  // of this object, wherever its array goes: a parameter of a function that holds the GIL
   union {
     Kept kept_;  // set by take()
   };

@@ -12,12 +12,8 @@ template <class A>
 class Loaded {
  public:
   Loaded() noexcept : value_(nullptr) {}
-  Loaded(Loaded&&) = default;
+  Loaded(Loaded&& other) noexcept : value_(std::move(other.value_), true) {}
   Loaded& operator=(Loaded&&) = default;
-  ~Loaded() {
-    value_.holder_.reset_with_gil();
-    value_.given_.reset_with_gil();
-  }
 
   // False: this is no fitting array, and another overload may be asked. The table is known.
   template <class Place>
@@ -33,6 +29,13 @@ class Loaded {
 
  private:
   A value_;
+};
+
+// Becomes a parameter of a function that is called, and that returns, with the GIL held.
+template <class A>
+struct Handed {
+  A& value;
+  operator A() && noexcept { return A(std::move(value), true); }
 };
 
 // An argument `stream=`. False: no stream, and another overload may be asked. The table is known.
