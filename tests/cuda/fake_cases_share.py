@@ -256,6 +256,27 @@ put(None)
     maker.ended()
 
 
+def test_share_gives_memory_back_behind_a_graph_that_is_captured():
+    maker = Reader("""
+from fake_cases_share import *
+x = Pooled()
+handle = share(CaiArray(x))
+put(handle)
+get()
+""")
+    with maker.get() as handle:
+        x = handle.open("dlbridge")
+    capturing = lib.fake_cuda_stream_create(0, 1, 0)  # work on the default stream would break its capture
+    lib.fake_cuda_set_capture(capturing, 7)
+    del x, handle
+    time.sleep(0.1)
+    assert calls("ipc_close", "capture_invalidated") == []
+    lib.fake_cuda_set_capture(capturing, 0)
+    soon(lambda: len(calls("ipc_close")) == 1)
+    maker.put(None)
+    maker.ended()
+
+
 def test_share_goes_on_from_reader_to_reader_and_home():
     memory = Pooled()
     alive = weakref.ref(memory)

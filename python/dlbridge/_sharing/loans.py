@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import weakref
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlbridge import _core
@@ -126,9 +127,12 @@ class Borrowed(Loan):
     """By a process that has mapped the memory of another."""
 
     def __del__(self) -> None:
-        if getattr(self, "fd", -1) >= 0 and not sys.is_finalizing():
-            streams = [self.stream, *_current_streams(self.ordinal)]
-            _returner.give_back(_Return(self.fd, self.ordinal, self.memory, self.event, streams))
+        if getattr(self, "fd", -1) < 0 or sys.is_finalizing():
+            return
+        streams = [self.stream, *_current_streams(self.ordinal)]
+        returned = _Return(self.fd, self.ordinal, self.memory, self.event, streams)
+        self.memory = self.event = None
+        _returner.give_back(returned)
 
 
 def _has_borrowers(fd: int) -> bool:
@@ -168,7 +172,10 @@ class _Keeper:
             self._epoll.close()
 
 
-class _Return(NamedTuple):
+@dataclass
+class _Return:
+    """What a loan has had; the only one who has it, when it is on its way."""
+
     fd: int
     ordinal: int
     memory: Memory | None
@@ -178,10 +185,13 @@ class _Return(NamedTuple):
 
 def _current_streams(ordinal: int) -> list[int]:
     """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return [_LEGACY_STREAM]
-    return [_LEGACY_STREAM, torch.cuda.current_stream(ordinal).cuda_stream or _LEGACY_STREAM]
+    try:
+        torch = sys.modules["torch"].cuda
+        if torch.is_initialized():
+            return [_LEGACY_STREAM, torch.current_stream(ordinal).cuda_stream or _LEGACY_STREAM]
+    except (KeyError, AttributeError):  # not there, or not yet
+        pass
+    return [_LEGACY_STREAM]
 
 
 class _Returner:
@@ -199,25 +209,25 @@ class _Returner:
                 self._is_running = True
 
     def _run(self) -> None:
-        while True:
-            loan = self._queue.get()
-            if loan.memory is not None:
-                _wait_for(loan)
-            fd = loan.fd
-            del loan  # unmaps, before the lender hears of it
-            os.close(fd)
+        try:
+            while True:
+                loan = self._queue.get()
+                if loan.memory is not None:
+                    _wait_for(loan)
+                loan.memory = loan.event = None  # unmaps, before the lender hears of it
+                os.close(loan.fd)
+        finally:
+            self._is_running = False
 
 
 def _wait_for(loan: _Return) -> None:
     """Until the streams have done what they hold; where one is captured now, behind the capture."""
-    assert loan.memory is not None
     with nd_cuda().Device(loan.ordinal):
         waiting = idle_stream(loan.ordinal)
-        for stream in {getattr(one, "ptr", one) for one in loan.streams if one is not None}:
-            data = {"version": 3, "typestr": "|u1", "shape": (1,), "data": (loan.memory.base, True), "stream": stream}
+        for stream in {one for one in loan.streams if one is not None}:
             while True:
                 try:
-                    _core.asdlpack(layouts.View(loan.memory, Loan.protocol, data), stream=waiting)
+                    waiting.wait_stream(stream)
                     break
                 except BufferError:
                     time.sleep(0.01)
