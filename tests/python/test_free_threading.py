@@ -17,6 +17,7 @@ import dlbridge
 import numpy as np
 import pytest
 from dlbridge import _core, asdlpack, convert, nd
+from thread_stress import compute, exchange, stress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,45 +55,6 @@ def nothing_left() -> Any:
     yield
     gc.collect()
     assert _core.live_counts() == before
-
-
-class OnlyDlpack:
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-
-def exchange(number: int) -> None:
-    array = np.arange(12, dtype="int64").reshape(3, 4) + number
-    wanted = array.tolist()
-    for protocol in ("dlpack", "array_interface", "buffer"):
-        assert np.asarray(asdlpack(array, protocol=protocol)).tolist() == wanted
-    tensor = asdlpack(array)
-    assert np.from_dlpack(tensor).tolist() == wanted
-    assert np.asarray(asdlpack(tensor.__dlpack__())).tolist() == wanted
-    assert memoryview(tensor).tolist() == wanted
-    assert tensor.__array_interface__["shape"] == (3, 4)
-    assert asdlpack(OnlyDlpack(array)).shape == (3, 4)
-    assert convert({"x": [array], "y": (tensor, 1)}, "numpy")["x"][0].tolist() == wanted
-    assert convert(array, "nd").tolist() == wanted
-    assert str(tensor.dtype) == "int64"
-    assert hash(tensor.dtype) == hash(np.dtype("int64"))
-    assert str(tensor.device) == "cpu"
-
-
-def compute(number: int) -> None:
-    a = nd.arange(64, dtype="float64").reshape(8, 8) + number
-    wanted = np.arange(64, dtype="float64").reshape(8, 8) + number
-    assert ((a * 2 - np.float64(1)).sum(axis=0)).tolist() == (wanted * 2 - 1).sum(axis=0).tolist()
-    assert (a @ a.T).tolist() == (wanted @ wanted.T).tolist()
-    a[2:4] = -1
-    assert a[a < 0].size == 16 + (number == -1)
-    assert a[2:].base is a
 
 
 def test_exchanges_of_all_protocols_in_many_threads() -> None:
@@ -314,3 +276,8 @@ def test_exchanges_where_threads_take_turns_often() -> None:
         at_once(lambda number: [exchange(number) for _ in range(ROUNDS // 4)] and None)
     finally:
         sys.setswitchinterval(before)
+
+
+def test_mixed_work_of_many_threads() -> None:
+    done = stress(THREADS, seconds=3)
+    assert {"exchanges", "computes", "takes_over", "adds", "reads", "frames"} <= set(done)
