@@ -31,16 +31,22 @@ def include_folders():
         return [str(SOURCE.parents[2] / "bridge" / "include"), str(Path(tvm_ffi.origin).parent / "include")]
 
 
+def _is_preloaded(library):
+    return library in os.environ.get("LD_PRELOAD", "")
+
+
 def _sanitizer_flags():
     """Most of what is tested is in headers: under a sanitizer the module is built with it, too."""
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+    of_clang = _is_preloaded("libclang_rt.asan")
+    if not of_clang and not _is_preloaded("libasan"):
         return []
-    return ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
+    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
+    return [*flags, "-shared-libsan"] if of_clang else flags
 
 
 def cxx_compiler():
-    """Skips where there is none."""
-    compiler = shutil.which("c++")
+    """That of the sanitizer's library that is preloaded. Skips where there is none."""
+    compiler = shutil.which("clang++-19" if _is_preloaded("libclang_rt.asan") else "c++")
     if compiler is None:
         pytest.skip("no C++ compiler on PATH to build the test extension")
     return compiler

@@ -27,9 +27,10 @@ inline constexpr bool kIsPlainExtra =
     std::is_same_v<Extra, ::pybind11::kw_only> || std::is_same_v<Extra, ::pybind11::pos_only> ||
     std::is_same_v<Extra, ::pybind11::doc> || std::is_same_v<Extra, ::pybind11::return_value_policy>;
 
-// pybind11's own entry, one function for a whole module.
+// pybind11's own entry, one function for a whole module. Of its own type: CPython's has a signed count.
 using Entry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-[[gnu::visibility("hidden")]] inline Entry pybind11_entry = nullptr;
+using Pybind11Entry = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
+[[gnu::visibility("hidden")]] inline Pybind11Entry pybind11_entry = nullptr;
 
 // The entry of one function. Whatever is not plain goes to pybind11: overloads, *args, wrong counts and names, an
 // argument that its caster does not take; so every error but those of Arg is pybind11's.
@@ -40,7 +41,7 @@ class DirectEntry {
     const pyd::function_record& record = *reinterpret_cast<pyd::function_record_PyObject*>(self)->cpp_func_rec;
     PyObject* values[kCount + 1];
     if (!gather(record, given, count, keywords, values)) [[unlikely]]
-      return pybind11_entry(self, given, count, keywords);
+      return pybind11_entry(self, given, static_cast<std::size_t>(count), keywords);
     try {
       [[maybe_unused]] Frame frame{};
       Casters casters;
@@ -60,7 +61,7 @@ class DirectEntry {
       pyd::try_translate_exceptions();
       return nullptr;
     }
-    return pybind11_entry(self, given, count, keywords);
+    return pybind11_entry(self, given, static_cast<std::size_t>(count), keywords);
   }
 
  private:
@@ -150,7 +151,7 @@ inline void install_entry(const ::pybind11::object& function, Entry entry) {
   if (record == nullptr || record->next != nullptr || record->is_method || record->def == nullptr ||
       record->def->ml_flags != (METH_FASTCALL | METH_KEYWORDS))
     return;
-  pybind11_entry = reinterpret_cast<Entry>(reinterpret_cast<void (*)()>(record->def->ml_meth));
+  pybind11_entry = reinterpret_cast<Pybind11Entry>(reinterpret_cast<void (*)()>(record->def->ml_meth));
   record->def->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry));
 }
 
