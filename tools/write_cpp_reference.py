@@ -66,7 +66,7 @@ NOISE = re.compile(
     r"\[\[(?:gnu::|noreturn)[^\]]*\]\]\s*|\bDLBRIDGE_HOST_DEVICE\s+|\binline\s+|[^\S\n]*//[^\n]*NOLINT[^\n]*"
 )
 TYPE = re.compile(r"(?:enum|class|struct|union)\b")
-NAMED = re.compile(r"(?:enum class|enum|class|struct|union|concept|using)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
+NAMED = re.compile(r"(?:enum class|enum|class|struct|union|concept|using)\s+(?:\[\[[^\]]+\]\]\s*)?(\w+)")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-// expect: nodiscard
+// expect: ask its ok\(\), return it, or give it to throw_if_failed\(\)
 // lines: 12
 #include "dlbridge/errors.h"
 

@@ -29,7 +29,7 @@ struct Issue {
 };
 
 // Null on success, so that the hot path pays one test. [[nodiscard]]: an ignored failure does not compile.
-class [[nodiscard]] Status {
+class [[nodiscard("ask its ok(), return it, or give it to throw_if_failed()")]] Status {
  public:
   Status() noexcept = default;
   Status(ErrorCode code, std::string message) : issue_(new Issue{code, std::move(message)}) {}
