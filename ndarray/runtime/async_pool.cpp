@@ -76,6 +76,8 @@ Status AsyncPool::allocate(Storage& storage) {
                    "Allocate before the capture begins, or use the default MemoryPool");
   CUmemoryPool pool = nullptr;
   DLBRIDGE_TRY(pool_of(device, pool));
+  cuda::DeviceGuard guard;  // the default streams are those of the current context
+  DLBRIDGE_TRY(guard.enter(device));
   release_late(device);
   CUresult result = allocate_once(device, storage, pool);
   if (result == cuda::kOutOfMemoryResult) {

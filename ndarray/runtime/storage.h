@@ -24,8 +24,8 @@ class MemoryResource {
   virtual ~MemoryResource() = default;
 
   // Fills storage.data, storage.block and (where it is another kind of memory than asked for) storage.device. Device,
-  // bytes (> 0) and stream are set by the caller; the memory is first used on storage.stream. CUDA: the device is
-  // current. Never synchronises on a hit.
+  // bytes (> 0) and stream are set by the caller; the memory is first used on storage.stream. CUDA: another
+  // device may be current, or none. Never synchronises on a hit.
   virtual Status allocate(Storage& storage) = 0;
   // Any thread, without the GIL, also at exit: then (runtime/lifetime.h) nothing may call the driver. Later allocations
   // may reuse the memory on storage.stream at once, on any other stream behind an event.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import threading
 import weakref
 from pathlib import Path
 
@@ -285,3 +286,19 @@ def test_arrays_in_memory_of_malloc_managed_say_so():
         x = nd.ones(3)
         assert x.__dlpack_device__()[0] == 13 and (x + x).tolist() == [2, 2, 2]
     assert nd.ones(3).__dlpack_device__()[0] == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", [cuda.MemoryPool, cuda.MemoryAsyncPool], ids=["MemoryPool", "MemoryAsyncPool"])
+def test_pools_serve_arrays_on_a_thread_where_no_device_is_current(make):
+    seen = []
+
+    def work():
+        with cuda.using_allocator(make()):
+            x = nd.ones(3, device="cuda")
+            seen.append((x + x).tolist())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [[2, 2, 2]]
