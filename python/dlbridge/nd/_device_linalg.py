@@ -69,7 +69,7 @@ def cholesky(x: ndarray) -> ndarray:
 
 
 def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
-    """(inverses, info): those of singular matrices are not finite, and their info is not 0."""
+    """(inverses, info): those of singular matrices hold anything, and their info is not 0."""
     matrices = taken(x)
     batch, n, _ = matrices.shape
     found = new(x, matrices.shape)

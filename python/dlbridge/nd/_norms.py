@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, normalize_axes
@@ -130,6 +130,7 @@ def _cond_on_device(x: ndarray, p: Any) -> ndarray:
         s = call("svdvals", x, operation="cond")
         ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
-        ratio = norm(x, p, axes) * norm(by_library(inverse, [x])[0], p, axes)
+        found, info = by_library(inverse, [x])  # what it holds of singular matrices means nothing
+        ratio = _native.where((info != 0).reshape(x.shape[:-2]), nan, norm(x, p, axes) * norm(found, p, axes))
     undefined = _native.logical_and(_native.isnan(ratio), _native.logical_not(_native.isnan(x).any(axis=axes)))
     return _native.where(undefined, inf, ratio)

@@ -373,8 +373,17 @@ def test_cond(dtype, p):
     close(nd.linalg.cond(nd.asarray(x), p), np.linalg.cond(x, p), dtype)
 
 
-def test_cond_of_a_singular_matrix_is_infinite():
-    assert nd.linalg.cond(nd.ones((2, 2)), 1).item() == float("inf")
+@pytest.mark.parametrize("p", [1, -1, np.inf, -np.inf, "fro"])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_cond_of_singular_matrices_is_infinite_and_that_of_others_beside_them_is_not(p, is_large):
+    x = np.array([[[1.0, 2], [2, 4]], [[1, 2], [3, 4]], [[0, 0], [0, 0]], [[np.nan, 1], [1, 1]]])
+    if is_large:
+        wide = np.tile(np.eye(42), (4, 1, 1))
+        wide[:, :2, :2] = x
+        x = wide
+    found = nd.asnumpy(nd.linalg.cond(nd.asarray(x), p))
+    np.testing.assert_allclose(found, np.linalg.cond(x, p), rtol=1e-12)
+    assert nd.linalg.cond(nd.ones((2, 2)), 1).item() == np.inf
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
