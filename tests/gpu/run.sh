@@ -81,7 +81,17 @@ rounds() {
   done
   return "$failures"
 }
-load() { beside_load rounds "${ROUNDS:-10}" suite -m gpu; }
+# $LOAD_LANES suites of six workers at a time, which share the rounds: they are load for one another, too.
+load_lanes() {
+  local pids=() lane failures=0 lanes="${LOAD_LANES:-1}"
+  for lane in $(seq "$lanes"); do
+    rounds $(((${ROUNDS:-10} + lanes - lane) / lanes)) suite -m gpu >"$out/load-$lane.txt" 2>&1 & pids+=($!)
+  done
+  for lane in "${!pids[@]}"; do wait "${pids[$lane]}" || failures=$((failures + 1)); done
+  cat "$out"/load-*.txt
+  return "$failures"
+}
+load() { beside_load load_lanes; }
 runner_busy() { beside_load rounds "${RUNNER_ROUNDS:-20}" "$python" -m dlbridge --plain -v; }
 
 differential() { "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"; }
