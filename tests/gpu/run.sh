@@ -59,19 +59,23 @@ memcheck() { sanitized_kernels memcheck; }
 racecheck() { sanitized_kernels racecheck; }
 synccheck() { sanitized_kernels synccheck; }
 
-suite() { "$python" -m pytest -q -ra -n 6 -p no:cacheprovider "$@"; }
+suite() { "$python" -m pytest -q -ra -n "${WORKERS:-6}" -p no:cacheprovider "$@"; }
 tests() { suite --durations=15; }
 two_gpus() { suite tests/python/nd/test_nd_two_gpus.py tests/python/test_gpu_copies.py; }
 
-# Runs a command while two other processes keep the GPU busy.
+# Runs a command while two other processes keep the GPU busy: those of $BUSY_PIDS, or its own.
 beside_load() {
-  local busy=() status
-  "$python" tests/gpu/busy.py & busy+=($!)
-  "$python" tests/gpu/busy.py & busy+=($!)
+  local busy=() own=() status pid
+  read -ra busy <<<"${BUSY_PIDS:-}"
+  if [[ ${#busy[@]} -eq 0 ]]; then
+    "$python" tests/gpu/busy.py & own+=($!)
+    "$python" tests/gpu/busy.py & own+=($!)
+    busy=("${own[@]}")
+  fi
   "$@"
   status=$?
   for pid in "${busy[@]}"; do kill -0 "$pid" || status=98; done  # they ended: nothing was busy
-  kill "${busy[@]}" && wait "${busy[@]}" 2>/dev/null
+  [[ ${#own[@]} -eq 0 ]] || { kill "${own[@]}" && wait "${own[@]}" 2>/dev/null; }
   return "$status"
 }
 rounds() {
