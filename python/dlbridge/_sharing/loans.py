@@ -107,7 +107,7 @@ class Lent(Loan):
     def __init__(self, ordinal: int, memory: Memory | None) -> None:
         fd, other = os.pipe()
         os.close(other)
-        super().__init__(fd, ordinal, nd_cuda().Device(ordinal).uuid, memory)
+        super().__init__(fd, ordinal, _uuid(ordinal), memory)
         self.kept: list[Any] = []
         with _lock:
             _loans[self.key] = self
@@ -334,8 +334,13 @@ class Lender:
 
 
 @functools.cache
+def _uuid(ordinal: int) -> bytes:
+    return bytes(nd_cuda().Device(ordinal).uuid)
+
+
+@functools.cache
 def _ordinals() -> dict[bytes, int]:
-    return {nd_cuda().Device(number).uuid: number for number in range(nd_cuda().device_count())}
+    return {_uuid(number): number for number in range(nd_cuda().device_count())}
 
 
 def _name(gpu: bytes) -> str:
