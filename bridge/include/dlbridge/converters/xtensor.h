@@ -62,7 +62,7 @@ constexpr caps xtensor_caps(std::string_view name, std::int32_t rank, result_kin
 }
 
 template <class View, class T, int Rank>
-View make_xtensor_view(const TensorView<T, Rank>& v) {
+[[gnu::always_inline]] inline View make_xtensor_view(const TensorView<T, Rank>& v) {
   typename View::shape_type shape{};
   typename View::strides_type strides{};
   const auto rank = static_cast<std::size_t>(v.rank());
