@@ -120,13 +120,14 @@ class Pending {
 
   // Throws where it does not fit. Reads no capsule: that is done once all of the arguments fit.
   void require(const NanobindPlace& place) {
-    if (state_ == State::kRefused || state_ == State::kFailed) [[unlikely]]
+    if (state_ > State::kCapsule) [[unlikely]]
       refuse(place);
   }
   X& get(const NanobindPlace& place) {
-    require(place);
-    if (state_ == State::kCapsule) [[unlikely]]
-      read_capsule(place);
+    if (state_ != State::kTaken) [[unlikely]] {
+      require(place);
+      if (state_ == State::kCapsule) read_capsule(place);
+    }
     return read_.get();
   }
   // For casters that hold this one and do not throw.
