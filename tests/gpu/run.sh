@@ -60,7 +60,10 @@ racecheck() { sanitized_kernels racecheck; }
 synccheck() { sanitized_kernels synccheck; }
 
 # The oracle's BLAS would take all cores in every worker.
-suite() { OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "$python" -m pytest -q -ra -n "${WORKERS:-6}" --dist worksteal -p no:cacheprovider "$@"; }
+suite() {
+  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+    "$python" -m pytest -q -ra -n "${WORKERS:-6}" --dist worksteal -p no:cacheprovider "$@"
+}
 tests() { suite --durations=15; }
 two_gpus() { suite tests/python/nd/test_nd_two_gpus.py tests/python/test_gpu_copies.py; }
 
