@@ -14,8 +14,8 @@ from multiprocessing.reduction import ForkingPickler
 
 import dlbridge.multiprocessing
 from dlbridge import CudaError, DataError, convert, share
+from dlbridge._sharing import allocations, loans
 from dlbridge._sharing import handle as handles
-from dlbridge._sharing import loans
 from dlbridge.nd import cuda
 from fake_cuda import *
 
@@ -253,6 +253,33 @@ put(None)
     assert read_now(marker.address, 1) == [NEW]
     assert len(calls("ipc_close")) == 1
     assert slow
+    maker.ended()
+
+
+def test_share_finds_nothing_that_is_on_its_way_back():
+    """The driver is called without the GIL: what another thread finds meanwhile, it would open."""
+    maker = Reader("""
+from fake_cases_share import *
+x = Pooled()
+handle = share(CaiArray(x))
+put(handle)
+get()
+""")
+    handle = maker.get()
+    x = handle.open("dlbridge")
+    assert len(allocations._memories) == len(loans._loans) == 1
+    seen, call = [], allocations._try
+
+    def spy(function, *arguments):
+        if function == "cuIpcCloseMemHandle":
+            seen.append([len(list(known.values())) for known in (allocations._memories, loans._loans)])
+        return call(function, *arguments)
+
+    allocations._try = spy
+    del x, handle
+    soon(lambda: seen)
+    assert seen == [[0, 0]]
+    maker.put(None)
     maker.ended()
 
 

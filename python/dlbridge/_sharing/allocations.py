@@ -112,17 +112,21 @@ class Memory:
 
     def __init__(self, ordinal: int, base: int, nbytes: int, handle: bytes) -> None:
         self.ordinal, self.base, self.nbytes, self.handle = ordinal, base, nbytes, handle
-        self.pid = os.getpid()
 
 
 class Imported(Memory):
     """One of another process, mapped as long as a loan has it."""
 
-    def __del__(self) -> None:
-        if self.pid != os.getpid() or sys.is_finalizing():
-            return
-        with nd_cuda().Device(self.ordinal):
-            _try("cuIpcCloseMemHandle", ctypes.c_uint64(self.base))
+    def __init__(self, ordinal: int, base: int, nbytes: int, handle: bytes) -> None:
+        super().__init__(ordinal, base, nbytes, handle)
+        # Not __del__, in which others would find the object still, and bring it back to life.
+        weakref.finalize(self, _unmap, ordinal, base, os.getpid()).atexit = False
+
+
+def _unmap(ordinal: int, base: int, pid: int) -> None:
+    if pid == os.getpid() and not sys.is_finalizing():
+        with nd_cuda().Device(ordinal):
+            _try("cuIpcCloseMemHandle", ctypes.c_uint64(base))
 
 
 _lock = threading.RLock()

@@ -157,7 +157,7 @@ def restored(place: Place, segments: Sequence[Segment | Loan], operation: str) -
     if place.cuda != segment.is_cuda:
         raise _refuse(operation, f"an array {'' if place.cuda else 'not '}on a GPU lies in memory that is elsewhere")
     if nbytes == 0:
-        device = f"cuda:{cast('Loan', segment).ordinal}"
+        device = f"cuda:{cast('Loan', segment).held.ordinal}"
         return _pickle.rebuild_on(bytearray(), place.dtype, place.shape, place.readonly, place.padded, device)
     if not (segment.writable or place.readonly):
         raise _refuse(operation, "an array that may be written to lies in memory that may not")

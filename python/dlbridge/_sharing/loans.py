@@ -17,7 +17,8 @@ import sys
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dlbridge import _core
@@ -45,6 +46,19 @@ _lock = threading.RLock()
 _loans: weakref.WeakValueDictionary[tuple[int, int], Loan] = weakref.WeakValueDictionary()
 
 
+@dataclass
+class _Held:
+    """What a loan has. It is handed on when the loan ends, and nobody else has it then."""
+
+    fd: int
+    ordinal: int
+    memory: Memory | None
+    stream: Any = None  # that the data is ready on
+    event: Event | None = None  # the same for another process
+    kept: list[Any] = field(default_factory=list)  # the lender's arrays
+    users: list[Any] = field(default_factory=list)  # streams whose work may use the memory still
+
+
 class Loan:
     """An allocation, or only a device for arrays without elements, that others may borrow while this object lives."""
 
@@ -53,45 +67,43 @@ class Loan:
     readonly = False  # of the mapping: the driver knows no other
     protocol = "__cuda_array_interface__"
 
-    def __init__(self, fd: int, ordinal: int, gpu: bytes, memory: Memory | None) -> None:
-        """Owns `fd` from here on."""
-        self.fd, self.ordinal, self.gpu, self.memory = fd, ordinal, gpu, memory
-        self.stream: Any = None  # that the data is ready on
-        self.event: Event | None = None  # the same for another process
-        self.pid = os.getpid()
-        found = os.fstat(fd)
+    def __init__(self, held: _Held, gpu: bytes, end: Callable[[_Held], None]) -> None:
+        """Owns what is held, until `end` takes it: not __del__, in which others would find the loan still."""
+        self.held, self.gpu, self.pid = held, gpu, os.getpid()
+        found = os.fstat(held.fd)
         self.key = found.st_dev, found.st_ino
+        weakref.finalize(self, end, held).atexit = False
 
     def mapped(self, nbytes: int, operation: str) -> Loan:
         """Itself. DataError where the memory is smaller."""
         self._refuse_fork(operation)
-        size = 0 if self.memory is None else self.memory.nbytes
+        size = 0 if self.held.memory is None else self.held.memory.nbytes
         if size < nbytes:
             raise _core.DataError(
-                f"{operation}: the handle says {nbytes} bytes, and the allocation on cuda:{self.ordinal} has {size}. "
-                "The handle is damaged or forged"
+                f"{operation}: the handle says {nbytes} bytes, and the allocation on cuda:{self.held.ordinal} has "
+                f"{size}. The handle is damaged or forged"
             )
         return self
 
     @property
     def address(self) -> int:
-        return 0 if self.memory is None else self.memory.base
+        return 0 if self.held.memory is None else self.held.memory.base
 
     @property
     def extras(self) -> dict[str, Any]:
         """What the interface of an array says beside its memory."""
-        return {"stream": None if self._is_ready() else self.stream.ptr}
+        return {"stream": None if self._is_ready() else self.held.stream.ptr}
 
     def _is_ready(self) -> bool:
-        if self.stream is not None and self.stream.done:
-            self.stream = None
-        return self.stream is None
+        if self.held.stream is not None and self.held.stream.done:
+            self.held.stream = None
+        return self.held.stream is None
 
     def reference(self) -> LoanReference:
         self._refuse_fork("Handle")
-        memory = b"" if self.memory is None else self.memory.handle
-        event = b"" if self.event is None or self._is_ready() else self.event.handle
-        return LoanReference(os.getpid(), self.fd, *self.key, self.gpu, memory, event)
+        memory = b"" if self.held.memory is None else self.held.memory.handle
+        event = b"" if self.held.event is None or self._is_ready() else self.held.event.handle
+        return LoanReference(os.getpid(), self.held.fd, *self.key, self.gpu, memory, event)
 
     def _refuse_fork(self, operation: str) -> None:
         if self.pid != os.getpid():
@@ -101,38 +113,31 @@ class Loan:
             )
 
 
-class Lent(Loan):
-    """By the process whose arrays are kept."""
-
-    def __init__(self, ordinal: int, memory: Memory | None) -> None:
-        fd, other = os.pipe()
-        os.close(other)
-        super().__init__(fd, ordinal, _uuid(ordinal), memory)
-        self.kept: list[Any] = []
-        with _lock:
-            _loans[self.key] = self
-
-    def __del__(self) -> None:
-        if getattr(self, "fd", -1) < 0 or sys.is_finalizing():
-            return
-        rest = os.dup(self.fd)
-        os.close(self.fd)
-        if _has_borrowers(rest):
-            _keeper.keep(rest, (self.kept, self.memory, self.event))
-        else:
-            os.close(rest)
+def lent(ordinal: int, memory: Memory | None) -> Loan:
+    """A loan of this process's."""
+    fd, other = os.pipe()
+    os.close(other)
+    loan = Loan(_Held(fd, ordinal, memory), _uuid(ordinal), _end_lending)
+    with _lock:
+        _loans[loan.key] = loan
+    return loan
 
 
-class Borrowed(Loan):
-    """By a process that has mapped the memory of another."""
+def _end_lending(held: _Held) -> None:
+    if held.fd < 0 or sys.is_finalizing():
+        return
+    rest = os.dup(held.fd)
+    os.close(held.fd)
+    if _has_borrowers(rest):
+        _keeper.keep(rest, held)
+    else:
+        os.close(rest)
 
-    def __del__(self) -> None:
-        if getattr(self, "fd", -1) < 0 or sys.is_finalizing():
-            return
-        streams = [self.stream, *_current_streams(self.ordinal)]
-        returned = _Return(self.fd, self.ordinal, self.memory, self.event, streams)
-        self.memory = self.event = None
-        _returner.give_back(returned)
+
+def _end_borrowing(held: _Held) -> None:
+    if held.fd >= 0 and not sys.is_finalizing():
+        held.users = [held.stream, *_current_streams(held.ordinal)]
+        _returner.give_back(held)
 
 
 def _has_borrowers(fd: int) -> bool:
@@ -172,17 +177,6 @@ class _Keeper:
             self._epoll.close()
 
 
-@dataclass
-class _Return:
-    """What a loan has had; the only one who has it, when it is on its way."""
-
-    fd: int
-    ordinal: int
-    memory: Memory | None
-    event: Event | None
-    streams: list[Any]  # whose work may use the memory still
-
-
 def _current_streams(ordinal: int) -> list[int]:
     """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one."""
     try:
@@ -198,11 +192,11 @@ class _Returner:
     """Gives back what was borrowed when the work on it is done; a thread waits for that."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[_Return] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Held] = queue.SimpleQueue()
         self._is_running = False
 
-    def give_back(self, loan: _Return) -> None:
-        self._queue.put(loan)
+    def give_back(self, held: _Held) -> None:
+        self._queue.put(held)
         with _lock:
             if not self._is_running:
                 threading.Thread(target=self._run, name="dlbridge", daemon=True).start()
@@ -211,20 +205,20 @@ class _Returner:
     def _run(self) -> None:
         try:
             while True:
-                loan = self._queue.get()
-                if loan.memory is not None:
-                    _wait_for(loan)
-                loan.memory = loan.event = None  # unmaps, before the lender hears of it
-                os.close(loan.fd)
+                held = self._queue.get()
+                if held.memory is not None:
+                    _wait_for(held)
+                held.memory = held.event = None  # unmaps, before the lender hears of it
+                os.close(held.fd)
         finally:
             self._is_running = False
 
 
-def _wait_for(loan: _Return) -> None:
+def _wait_for(held: _Held) -> None:
     """Until the streams have done what they hold; where one is captured now, behind the capture."""
-    with nd_cuda().Device(loan.ordinal):
-        waiting = idle_stream(loan.ordinal)
-        for stream in {one for one in loan.streams if one is not None}:
+    with nd_cuda().Device(held.ordinal):
+        waiting = idle_stream(held.ordinal)
+        for stream in {one for one in held.users if one is not None}:
             while True:
                 try:
                     waiting.wait_stream(stream)
@@ -243,8 +237,8 @@ def _after_fork() -> None:
     global _lock, _keeper, _returner
     _lock = threading.RLock()  # a thread that is not in the child may have held it
     for loan in list(_loans.values()):
-        os.close(loan.fd)
-        loan.fd = -1
+        os.close(loan.held.fd)
+        loan.held.fd = -1
     _keeper.forget()
     _keeper, _returner = _Keeper(), _Returner()
 
@@ -265,11 +259,11 @@ class Lender:
     """The loans of one handle: an allocation each."""
 
     def __init__(self) -> None:
-        self._loans: dict[Memory | int, Lent] = {}
+        self._loans: dict[Memory | int, Loan] = {}
         self._streams: dict[int, Any] = {}  # by device: behind all that makes the arrays
         self.has_copied = False
 
-    def lend(self, tensor: _core.CudaTensor) -> tuple[Lent, int, tuple[int, ...] | None]:
+    def lend(self, tensor: _core.CudaTensor) -> tuple[Loan, int, tuple[int, ...] | None]:
         """The loan that keeps a tensor, or a copy, its lowest byte's offset there, and its strides."""
         ordinal = tensor.device.id
         strides = layouts.strides_of(tensor, "share()")
@@ -285,7 +279,7 @@ class Lender:
             else:
                 _core.asdlpack(tensor, stream=self._streams[ordinal])
             loan = self._loan(ordinal, memory)
-        loan.kept.append(kept)
+        loan.held.kept.append(kept)
         return loan, begin - memory.base, strides
 
     @staticmethod
@@ -311,10 +305,10 @@ class Lender:
         self.has_copied = True
         return memory, made.ptr, made
 
-    def _loan(self, ordinal: int, memory: Memory | None) -> Lent:
+    def _loan(self, ordinal: int, memory: Memory | None) -> Loan:
         key = ordinal if memory is None else memory
         if key not in self._loans:
-            self._loans[key] = Lent(ordinal, memory)
+            self._loans[key] = lent(ordinal, memory)
         return self._loans[key]
 
     def record(self) -> None:
@@ -329,8 +323,8 @@ class Lender:
                     stream.synchronize()
                     continue
             for loan in self._loans.values():
-                if loan.ordinal == ordinal:
-                    loan.stream, loan.event = stream, event
+                if loan.held.ordinal == ordinal:
+                    loan.held.stream, loan.held.event = stream, event
 
 
 @functools.cache
@@ -362,16 +356,17 @@ def borrow(reference: LoanReference, operation: str) -> Loan:
         )
     ordinal = _ordinals()[reference.gpu]
     fd = segments.reached(reference, os.O_WRONLY, stat.S_ISFIFO, operation)
-    loan = Borrowed(fd, ordinal, reference.gpu, None)
+    held = _Held(fd, ordinal, None)
+    loan = Loan(held, reference.gpu, _end_borrowing)
     if not segments.is_there(reference):  # still there: so the lender finds this end before it lets go
         segments.refuse_gone(reference.pid, operation)
     with nd_cuda().Device(ordinal):
         if reference.memory:
-            loan.memory = imported(ordinal, reference.memory, operation)
+            held.memory = imported(ordinal, reference.memory, operation)
         if reference.event:
-            loan.event = Event.opened(reference.event, operation)
-            if not loan.event.done:
-                loan.stream = idle_stream(ordinal)
-                loan.event.hold(loan.stream.ptr, operation)
+            held.event = Event.opened(reference.event, operation)
+            if not held.event.done:
+                held.stream = idle_stream(ordinal)
+                held.event.hold(held.stream.ptr, operation)
     with _lock:
         return _loans.setdefault(loan.key, loan)

@@ -67,10 +67,8 @@ class Segment:
         self.fd, self.writable = fd, writable
         found = os.fstat(fd)
         self.device, self.inode = found.st_dev, found.st_ino
-
-    def __del__(self, close: Any = os.close) -> None:
-        if hasattr(self, "fd"):
-            close(self.fd)
+        # Not __del__, in which others would find the segment still, and bring it back to life.
+        weakref.finalize(self, os.close, fd).atexit = False
 
     @property
     def key(self) -> tuple[int, int, bool]:
