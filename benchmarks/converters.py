@@ -1,6 +1,6 @@
 """The C++ converters against each framework's own route, and what the headers cost a translation unit.
 
-    cmake --preset release -DDLBRIDGE_BENCHMARKS=ON -DDLBRIDGE_FRAMEWORKS_PYTHON=$(which python)
+    cmake --preset release -DDLBRIDGE_TESTS=OFF -DDLBRIDGE_BENCHMARKS=ON -DDLBRIDGE_FRAMEWORKS_PYTHON=$(which python)
     cmake --build --preset release --target bench_converters
     python benchmarks/converters.py build/release [--out FOLDER]
 
