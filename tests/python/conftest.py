@@ -16,6 +16,9 @@ os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
 
 
 def pytest_collection_modifyitems(items):
+    unstable = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if unstable:  # the workers of pytest-xdist must all collect the same
+        raise pytest.UsageError(f"test ids with addresses in them, which differ in each process: {unstable}")
     info = _core.cuda_info()
     if info["available"]:
         return
