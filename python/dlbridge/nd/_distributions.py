@@ -6,8 +6,9 @@ from math import inf, pi
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import broadcast_shapes, into, is_scalar, shape_of
-from dlbridge.nd._draws import _checked_out, _Draws, _float, as_parameter
+from dlbridge.nd._draws import _checked_out, _float, as_parameter
 from dlbridge.nd._dtypes import BY_NAME
+from dlbridge.nd._integers import _Integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _checked(value: Any, name: str, rule: str, operation: str) -> Any:
     return value
 
 
-class _Distributions(_Draws):
+class _Distributions(_Integers):
     """Parameters are numbers, or arrays that broadcast to `size`; ValueError for those that no distribution has."""
 
     def _parameters(
@@ -78,28 +79,6 @@ class _Distributions(_Draws):
 
     def _exponential(self, n: int, device: DeviceLike) -> ndarray:
         return self._draw("exponential", (n,), _FLOAT64, None, device, 1.0)
-
-    def _accepted(
-        self,
-        n: int,
-        device: DeviceLike,
-        parameters: list[ndarray],
-        propose: Callable[..., tuple[ndarray, ndarray]],
-    ) -> ndarray:
-        """n numbers by rejection: propose(source, count, device, *parameters) gives numbers, and which of them hold.
-
-        The numbers come from a generator of their own, so that this one uses one counter however many are rejected.
-        The host waits for each round.
-        """
-        source = self.spawn(1)[0]
-        values, holds = propose(source, n, device, *parameters)
-        rest = _native.nonzero(~holds)[0]
-        while rest.size:
-            of_rest = [p if p.ndim == 0 else p[rest] for p in parameters]
-            again, holds = propose(source, rest.size, device, *of_rest)
-            values[rest] = again
-            rest = rest[~holds]
-        return values
 
     def _located(
         self,

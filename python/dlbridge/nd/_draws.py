@@ -9,7 +9,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, broadcast_shapes, into, normalize_axis, shape_of
 from dlbridge.nd._bit_generators import Philox4x32
-from dlbridge.nd._dtypes import BY_NAME, iinfo, kind_of, resolve
+from dlbridge.nd._dtypes import BY_NAME, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 _INT64, _UINT64 = BY_NAME["int64"], BY_NAME["uint64"]
-_MASK = (1 << 64) - 1
 
 
 class _Draws:
@@ -145,32 +144,6 @@ class _Draws:
         x: ndarray = (self.standard_normal(size, dtype, device=device) * scale + loc).astype(dtype, copy=False)
         return x
 
-    def integers(
-        self,
-        low: int,
-        high: int | None = None,
-        size: Shape | None = None,
-        dtype: DTypeLike = "int64",
-        endpoint: bool = False,
-        *,
-        device: DeviceLike = None,
-    ) -> ndarray:
-        """Uniform integers in [low, high), or [0, low) with one argument; endpoint includes the upper bound.
-
-        ValueError for an empty range or bounds that the dtype cannot hold.
-        """
-        first, last = (0, index(low)) if high is None else (index(low), index(high))
-        last -= not endpoint
-        found = resolve(dtype)
-        limits = (0, 1) if kind_of(found) == "b" else (iinfo(found).min, iinfo(found).max)
-        if last < first:
-            raise ValueError(f"integers(): from {first} to {last} (included) there is no integer")
-        if first < limits[0] or last > limits[1]:
-            raise ValueError(f"integers(): [{first}, {last}] does not fit in {found}, which holds {limits}")
-        extent = last - first + 1
-        low_bits = first - (1 << 64) if first >= 1 << 63 else first  # the kernel adds modulo 2**64
-        return self._draw("integer", size, found, None, device, low=low_bits, extent=0 if extent > _MASK else extent)
-
     def standard_exponential(
         self,
         size: Shape | None = None,
@@ -263,7 +236,7 @@ class _Draws:
     def _positions(self, n: int, count: int, replace: bool, p: Any, device: DeviceLike) -> ndarray:
         if p is None:
             if replace:
-                return self.integers(0, max(n, 1), (count,), device=device)
+                return self._draw("integer", (count,), _INT64, None, device, extent=max(n, 1))
             return self._order(n, device)[:count]
         likely = _native.asarray(p, "float64", device=self._device if device is None else device)
         total = likely.sum().item()

@@ -145,15 +145,15 @@ class RandomState(Generator):
 
     def randint(
         self,
-        low: float,
-        high: float | None = None,
+        low: Any,
+        high: Any = None,
         size: Shape | None = None,
         dtype: DTypeLike = "int64",
         *,
         device: DeviceLike = None,
     ) -> ndarray:
-        """Uniform integers in [low, high), or [0, low) with one argument. Bounds that are floats are cut to integers,
-        as NumPy does it here, and not in Generator.integers()."""
+        """Uniform integers in [low, high), or [0, low) with one argument; the bounds are numbers, or arrays that
+        broadcast to `size`. Floats are cut to integers, as NumPy does it here, and not in Generator.integers()."""
         first, last = (_cut(bound) for bound in (low, high))
         return self.integers(first, last, size, dtype, device=device)
 

@@ -1,5 +1,7 @@
 """Random distributions: goodness of fit beside SciPy's, moments, parameters in arrays, what is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 from dlbridge import nd
@@ -88,6 +90,21 @@ def test_counts_fit_their_distribution(call, device):
         assert observed[~kept].sum() == 0
         chi2 = ((observed[kept] - expected[kept]) ** 2 / expected[kept]).sum()
         assert stats.chi2.sf(chi2, kept.sum() - 1) > 1e-4, (observed, expected)
+
+
+@pytest.mark.parametrize("extent", [2, 7, 100, 3 * 2**61, 2**63 + 1], ids=str)
+def test_integers_between_arrays_of_bounds_are_uniform(extent, device):
+    """Pearson; the words that would favour small values are more than a quarter of all for the last two."""
+    bins = min(extent, 64)
+    low = nd.full((N,), 5, "uint64", device=device)
+    x = nd.asnumpy(
+        nd.random.default_rng(2, device=device).integers(low, low + nd.asarray(extent, "uint64"), dtype="uint64")
+    )
+    places = [int(v) * bins // extent for v in x - np.uint64(5)]
+    observed = np.bincount(places, minlength=bins)
+    edges = [-(-k * extent // bins) for k in range(bins + 1)]
+    expected = np.array([(b - a) / extent for a, b in itertools.pairwise(edges)]) * N
+    assert observed.sum() == N and stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), bins - 1) > 1e-4
 
 
 def test_vectors_have_their_moments(device):

@@ -14,6 +14,7 @@ DRAWS = {
     "standard_normal16": lambda g, n: g.standard_normal(n, "float16"),
     "integers": lambda g, n: g.integers(-7, 9, n),
     "integers8": lambda g, n: g.integers(0, 256, n, "uint8"),
+    "integers of arrays": lambda g, n: g.integers([[-3], [2**40]], [[5], [2**62]], (2, n)),
     "integers64": lambda g, n: g.integers(0, 2**64 - 1, n, "uint64", endpoint=True),
     "exponential": lambda g, n: g.exponential(2.0, n),
     "permutation": lambda g, n: g.permutation(n),
@@ -82,6 +83,66 @@ def test_integers_cover_their_range(device):
     assert g.integers(3, 4, 5).tolist() == [3] * 5 and g.integers(5, size=()).shape == ()
     wide = g.integers(-(2**63), 2**63 - 1, 1000, endpoint=True)
     assert int(wide.min()) < -(2**60) and int(wide.max()) > 2**60
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_integers_between_arrays_of_bounds_cover_each_range(dtype, device):
+    g = nd.random.default_rng(1, device=device)
+    least, most = (0, 1) if dtype == "bool" else (nd.iinfo(dtype).min, nd.iinfo(dtype).max)
+    low, last = (nd.asarray(x, dtype, device=device) for x in ([least, most - 1, least], [least, most, least + 1]))
+    x = g.integers(low, last, (200, 3), dtype, endpoint=True)
+    assert (x.dtype, x.shape, x.device) == (dtype, (200, 3), low.device)
+    assert [set(map(int, column)) for column in nd.asnumpy(x).T] == [{least}, {most - 1, most}, {least, least + 1}]
+    assert g.integers([most], [most + 1], (2,), dtype).tolist() == [most] * 2  # 2**64 is such a bound
+    whole = nd.asnumpy(g.integers([least], most, 2000, dtype, endpoint=True))
+    np.testing.assert_allclose(
+        [float(q) for q in np.quantile(whole, [0, 1])], [float(least), float(most)], atol=2.0**57
+    )
+
+
+SHAPES = [
+    "([1, 2], [5, 6])", "([[-1], [0]], [[10, 11, 12]])", "([3, 4],)", "(3, [[4], [5]])", "([1, 2], [5, 6], (3, 2))",
+    "([3], None, (2, 1))", "([], [5])", "([1.9], [5.9])", "([True], [5])", "(np.array([1, 2]), 5)",
+    "(np.array(1), [5])",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", SHAPES)
+@pytest.mark.parametrize("name", ["integers", "randint"])
+def test_bounds_in_arrays_broadcast_as_numpys(call, name, device):
+    arguments = eval(call)
+    ours = nd.random.default_rng(1, device=device) if name == "integers" else nd.random.RandomState(1, device=device)
+    theirs = np.random.default_rng(1) if name == "integers" else np.random.RandomState(1)
+    x, y = getattr(ours, name)(*arguments), getattr(theirs, name)(*arguments)
+    assert (x.shape, x.dtype) == (y.shape, y.dtype)
+    low, high = (0, arguments[0]) if len(arguments) == 1 or arguments[1] is None else arguments[:2]
+    assert ((nd.asnumpy(x) >= np.trunc(low)) & (nd.asnumpy(x) < np.trunc(high))).all()
+
+
+REFUSED_BOUNDS = [
+    "([1, 2], [5, 2])", "([1, 300], 400, None, 'int8')", "([-1], [5], None, 'uint8')", "([1, 2], [5, 6], 3)",
+    "(5, [6, 5])", "([0], [3], None, 'bool')", "([float('nan')], [5])", "([float('-inf')], [5])", "(0, [2**64], 1)",
+    "(0, [0], None, 'uint64')", "([-2**63], [-2**63])", "(0, np.array([0], 'uint64'), None, 'uint64')",
+    "(-2**63, np.array([-2**63]), None)", "([0], [2**64 + 1], None, 'uint64')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", REFUSED_BOUNDS)
+def test_bounds_in_arrays_are_refused_as_numpys(call, device):
+    arguments = eval(call)
+    with pytest.raises((ValueError, OverflowError)):
+        np.random.default_rng(1).integers(*arguments)
+    with pytest.raises((ValueError, OverflowError)) as caught:
+        nd.random.default_rng(1, device=device).integers(*arguments)
+    assert "(): " in str(caught.value) or "size" in str(caught.value)
+
+
+def test_complex_bounds_are_no_integers(device):
+    with pytest.raises(TypeError, match="they must be integers"):
+        nd.random.default_rng(1, device=device).integers([1j], [5])
 
 
 def test_orders(device):
