@@ -6,20 +6,21 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ndarray/kernels/host/exp_log.h"
+
 namespace dlbridge::nd::host_kernels {
 namespace {
 
-// The operations that libmvec has, by their names in C, and whether they are good enough for a type. Others err by more
-// than 3.3 units of the last place there (log of float32) or by more than NumPy's (exp, sin and cos of float64). For
-// 16-bit floats all are good enough.
+// The operations that libmvec has, by their names in C, and whether they are good enough for a type: sin and cos of
+// float64 err by more than NumPy's there. For 16-bit floats all are good enough. Without a name: our own alone.
 struct Named {
   Op op;
   const char* name;
   bool single, twice;  // float32, float64
 };
 constexpr Named kFunctions[] = {
-    {Op::kExp, "exp", true, false},      {Op::kExp2, "exp2", true, true},     {Op::kExpm1, "expm1", true, true},
-    {Op::kLog, "log", false, true},      {Op::kLog2, "log2", true, true},     {Op::kLog10, "log10", true, true},
+    {Op::kExp, nullptr, true, true},     {Op::kExp2, "exp2", true, true},     {Op::kExpm1, "expm1", true, true},
+    {Op::kLog, nullptr, true, true},     {Op::kLog2, "log2", true, true},     {Op::kLog10, "log10", true, true},
     {Op::kLog1p, "log1p", true, true},   {Op::kCbrt, "cbrt", true, true},     {Op::kSin, "sin", true, false},
     {Op::kCos, "cos", true, false},      {Op::kTan, "tan", true, true},       {Op::kArcsin, "asin", true, true},
     {Op::kArccos, "acos", true, true},   {Op::kArctan, "atan", true, true},   {Op::kSinh, "sinh", true, true},
@@ -42,17 +43,17 @@ template <class T, int bytes>
 using Vector [[gnu::vector_size(bytes)]] = T;
 
 // One for each width: how a vector is passed depends on what the caller is compiled for.
-#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                             \
-  template <class T>                                                                         \
-  [[gnu::target(isa)]] void name(void* function, T* block, std::int64_t count) noexcept {    \
-    using V = Vector<T, width>;                                                              \
-    const auto call = reinterpret_cast<V (*)(V)>(function);                                  \
-    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) { \
-      V value;                                                                               \
-      std::memcpy(&value, block + i, width);                                                 \
-      value = call(value);                                                                   \
-      std::memcpy(block + i, &value, width);                                                 \
-    }                                                                                        \
+#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                                     \
+  template <class T>                                                                                 \
+  [[gnu::target(isa)]] void name(void* function, const T* in, T* out, std::int64_t count) noexcept { \
+    using V = Vector<T, width>;                                                                      \
+    const auto call = reinterpret_cast<V (*)(V)>(function);                                          \
+    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) {         \
+      V value;                                                                                       \
+      std::memcpy(&value, in + i, width);                                                            \
+      value = call(value);                                                                           \
+      std::memcpy(out + i, &value, width);                                                           \
+    }                                                                                                \
   }
 DLBRIDGE_ND_VECTOR_RUN(run_of_64_bytes, 64, "avx512f")
 DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
@@ -80,11 +81,13 @@ Functions<T> open_functions() noexcept {
   Functions<T> found{};
   const Variant<T> variant = best_variant<T>();
   void* const library = variant.run != nullptr ? ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr) return found;
   for (std::size_t k = 0; k < found.size(); ++k) {
+    if (kFunctions[k].name == nullptr) found[k] = exp_log_function<T>(kFunctions[k].op);
+    if (kFunctions[k].name == nullptr || library == nullptr) continue;
     char symbol[32];
     std::snprintf(symbol, sizeof symbol, "%s%s%s", variant.prefix, kFunctions[k].name, sizeof(T) == 4 ? "f" : "");
-    found[k] = {variant.run, ::dlsym(library, symbol)};
+    void* const function = ::dlsym(library, symbol);
+    if (function != nullptr) found[k] = {variant.run, function};
   }
   return found;
 }
@@ -95,7 +98,7 @@ template <class T>
 const VectorFunction<T>* find_vector_function(Op op) noexcept {
   static const Functions<T> functions = open_functions<T>();
   for (std::size_t k = 0; k < functions.size(); ++k)
-    if (kFunctions[k].op == op && functions[k].function != nullptr) return &functions[k];
+    if (kFunctions[k].op == op && functions[k].run != nullptr) return &functions[k];
   return nullptr;
 }
 template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;

@@ -1,4 +1,5 @@
-// Elementary functions a vector at a time: those of glibc's libmvec, where the machine and its C library have them.
+// Elementary functions a vector at a time: our own (exp_log.h), and those of glibc's libmvec, where the machine and its
+// C library have them.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@ namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kBlock = 64;  // elements that a loop does in one go
 
-// block[j] = f(block[j]) for j < count, in place; up to kBlock elements are read and written.
+// out[j] = f(in[j]) for j < count, a multiple of kBlock; `out` may be `in`.
 template <class T>
 struct VectorFunction {
-  void (*run)(void* function, T* block, std::int64_t count) noexcept;
+  void (*run)(void* function, const T* in, T* out, std::int64_t count) noexcept;
   void* function;
-  void operator()(T* block, std::int64_t count) const noexcept { run(function, block, count); }
+  void operator()(const T* in, T* out, std::int64_t count) const noexcept { run(function, in, out, count); }
 };
 
 // The function that computes in T; null where it is not to be had. Any thread may ask; what is found stays.

@@ -369,3 +369,35 @@ def test_what_an_element_becomes_on_the_host_does_not_depend_on_its_place(name):
             wide[::2] = x
         ufunc(*(wide[::2] for wide in gapped[:-1]), out=gapped[-1][::2])
         check(gapped[-1][::2], wanted, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["exp", "log"])
+def test_exp_and_log_err_by_less_than_a_unit_of_the_last_place_on_the_host(name, dtype):
+    """Against the wider float of the C library, from the smallest subnormal to the largest number."""
+    info = np.finfo(dtype)
+    ends = [info.smallest_subnormal, info.tiny, info.max]
+    with np.errstate(all="ignore"):
+        least, most = np.log(np.array([ends[0], ends[2]], dtype))
+        rng = np.random.default_rng(4)
+        spread = rng.uniform(least, most, 20_000)
+        x = np.concatenate([spread, rng.normal(size=20_000)]) if name == "exp" else np.exp(spread.astype(np.longdouble))
+        x = x.astype(dtype) if name == "exp" else np.concatenate([x, rng.uniform(0.5, 2, 20_000), ends]).astype(dtype)
+        wanted = getattr(np, name)(x.astype(np.longdouble))
+        unit = np.spacing(np.abs(wanted.astype(dtype)))
+    error = np.abs(host(getattr(nd, name)(nd.asarray(x))) - wanted) / unit
+    assert float(error.max()) < 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exp_and_log_of_numbers_without_an_ordinary_result_are_those_of_c_on_the_host(dtype):
+    info = np.finfo(dtype)
+    inf, nan = np.inf, np.nan
+    limit = float(np.log(info.max))
+    cases = {
+        "exp": [(0.0, 1), (-0.0, 1), (inf, inf), (-inf, 0), (nan, nan), (limit * 1.01, inf), (-limit * 1.2, 0)],
+        "log": [(0.0, -inf), (-0.0, -inf), (inf, inf), (-inf, nan), (nan, nan), (-1.0, nan), (-info.tiny, nan), (1, 0)],
+    }
+    for name, table in cases.items():
+        x, wanted = np.array(table, dtype).T
+        check(getattr(nd, name)(nd.asarray(np.resize(x, 203))), np.resize(wanted, 203), rtol=0)
