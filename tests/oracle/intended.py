@@ -124,6 +124,12 @@ INTENDED: tuple[Intended, ...] = (
         ["v0 = xp.zeros(5, 'complex64', **on)", "v0.fill(8.5e37)", "v0[0] = 8.5e37 + 5e19j", "v1 = xp.std(v0)"],
     ),
     Intended(
+        r"\bmean\(.*dtype=",
+        r"instead of np\.float\d+\(inf\)",
+        "the mean is rounded to a narrower dtype at its end, where NumPy's sum in that dtype overflows",
+        ["v0 = xp.array([2e38, 3e38], 'float64', **on)", "v1 = xp.mean(v0, dtype='float32')"],
+    ),
+    Intended(
         r"out=",
         r"^raised ValueError: \w+\(\): out has shape .*where NumPy gave",
         "an output has the shape of the result",
