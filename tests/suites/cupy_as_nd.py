@@ -204,6 +204,7 @@ def _modules() -> dict[str, types.ModuleType]:
         setattr(exceptions, name, getattr(np.exceptions, name))
     cupy = _Public("cupy", nd)
     cupy.sum = _sum  # type: ignore[attr-defined]
+    cupy.get_array_module = lambda *args: cupy if nd.get_array_module(*args) is nd else np  # type: ignore[attr-defined]
     found = {
         "cupy.cuda": cuda,
         "cupy.random": _random(),

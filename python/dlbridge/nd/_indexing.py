@@ -164,6 +164,10 @@ def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: Arra
     OverflowError for Python integers that the dtype of `dst` cannot hold."""
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto(): dst is of type {type(dst).__name__}; it must be a dlbridge.nd.ndarray")
+    if not issubclass(type(dst), ndarray):  # a stand-in, while fuse() records
+        stand_in: Any = dst
+        stand_in._copy_from(src, casting, where)
+        return
     source = src if is_scalar(src) else as_array(src, dst)
     if where is True:
         _native.copyto(dst, source, casting)

@@ -20,6 +20,13 @@ def test_fuse_is_one_kernel():
     assert nd.fuse(lambda a, b: a + b)(1, 2) == 3
 
 
+def test_fused_functions_may_have_the_names_of_functions_in_c():
+    x = np.array([0.0, 1.5])
+    got, names = launches_of(lambda: nd.fuse(nd.exp)(on_device(x)))
+    np.testing.assert_allclose(host(got), np.exp(x))
+    assert names == ["fused_exp"]
+
+
 def test_fuse_functions_follow_the_dtypes_of_nd():
     @nd.fuse
     def everything(x, y):
@@ -115,6 +122,130 @@ def test_fuse_assigns_whole_arguments():
     np.testing.assert_array_equal(host(nd.fuse(fill)(x, y)), np.tile(np.arange(1, 5, dtype="f4") * 2, (3, 1)))
     np.testing.assert_array_equal(host(x), np.tile(np.arange(1, 5, dtype="f4"), (3, 1)))
     assert np.isnan(host(y)).all()
+
+
+def test_fuse_takes_parts_of_complex_numbers():
+    z = (rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))).astype("c8")
+    z[0, :2] = complex(np.inf, 2), complex(1, np.nan)
+    r = z.real.copy()
+    fused = nd.fuse(lambda z, r: (z.real, z.imag * 2, (z * z).imag, nd.angle(z), r.real, r.imag, nd.imag(r > 0)))
+    with np.errstate(all="ignore"):
+        expected = (z.real, z.imag * 2, (z * z).imag, np.angle(z), r, 0 * z.imag[1], np.zeros((3, 4), bool))
+    for got, want in zip(fused(on_device(z), on_device(r)), expected, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(host(got), np.broadcast_to(want, (3, 4)), rtol=1e-5)
+    got = nd.fuse(lambda z: z.real.sum(axis=0) + z.imag.max())(on_device(z[1:]))
+    np.testing.assert_allclose(host(got), z[1:].real.sum(0) + z[1:].imag.max(), rtol=1e-5)
+    assert nd.fuse(lambda x, c: x + c.imag)(on_device(r), 2 + 3j).dtype == "float32"
+
+
+def test_fuse_takes_views_as_another_dtype():
+    x = np.array([[1.5, -0.0], [np.nan, 1e30]], "f4")
+    fused = nd.fuse(lambda x: (x.view("int32") >> 3, (x * 2).view("uint32"), x.view("uint8")[:, 1:3] + 1))
+    expected = x.view("i4") >> 3, (x * 2).view("u4"), x.view("u1")[:, 1:3] + 1
+    for got, want in zip(fused(on_device(x)), expected, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(host(got), want)
+    wide = np.arange(8, dtype="i2").reshape(2, 4)
+    np.testing.assert_array_equal(host(nd.fuse(lambda x: x.view("int64") + 1)(on_device(wide))), wide.view("i8") + 1)
+    flags = np.array([0, 1], "u1")
+    for function in (lambda x: x.view("bool"), lambda x: (x + 0).view("bool"), lambda x: (x > 0).view("uint8")):
+        np.testing.assert_array_equal(host(nd.fuse(function)(on_device(flags))), function(flags))
+    for dtype in ("f2", "f4", "f8"):
+        x = np.array([0.0, -3.75, 1e-7, np.inf, np.nan, 6e4], dtype)
+        for got, want in zip(nd.fuse(nd.frexp)(on_device(x)), np.frexp(x), strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(host(got), want)
+
+
+def test_fuse_copies_to_arguments():
+    x, y = rng.normal(size=(3, 4)).astype("f4"), rng.integers(-9, 9, 4)
+    for function in (
+        lambda x, y, xp: xp.copyto(x, y, "unsafe"),
+        lambda x, y, xp: xp.copyto(x, 2.5),
+        lambda x, y, xp: xp.copyto(x, x * 2, where=x > 0),
+        lambda x, y, xp: xp.copyto(x, y, "unsafe", y > 0),
+        lambda x, y, xp: xp.copyto(x, -1, where=False),
+    ):
+        ours, theirs = on_device(x), x.copy()
+        assert nd.fuse(lambda x, y, f=function: f(x, y, nd))(ours, on_device(y)) is None
+        function(theirs, y, np)
+        np.testing.assert_array_equal(host(ours), theirs)
+        ours = on_device(x)
+        nd.fuse(lambda x, y, f=function: f(x, y, np))(ours, on_device(y))  # NumPy's function asks ours
+        np.testing.assert_array_equal(host(ours), theirs)
+    for function, error in (
+        (lambda x, y: nd.copyto(y, x), TypeError),
+        (lambda x, y: nd.copyto(x, y, where=y), TypeError),
+        (lambda x, y: nd.copyto(y, 2**70), OverflowError),
+        (lambda x, y: nd.copyto(x, np.ones(4)), TypeError),
+    ):
+        with raises(error):
+            nd.fuse(function)(on_device(x), on_device(y))
+
+
+def test_fuse_leaves_scalars_to_the_function():
+    """Numbers are immutable: x += y of one binds the name to another; and what is made of them alone is no kernel's."""
+    x = np.arange(4, dtype="i4")
+
+    def update(x, s):
+        before = s
+        s += x
+        return before * s
+
+    for s in (np.int16(3), 2.5, np.float32(2.5)):
+        np.testing.assert_array_equal(host(nd.fuse(update)(on_device(x), s)), update(x, s))
+        assert nd.fuse(lambda x, s: -s)(on_device(x), s) == -s
+        assert type(nd.fuse(lambda x, s: [s * s])(on_device(x), s)[0]) is type(s * s)
+        with raises(CudaError, "kernel library"):  # the function itself, which the fake device has no kernels for
+            nd.fuse(lambda x, s: (x + s, s * s))(on_device(x), s)
+        assert nd.fuse(lambda x, s: (s, x * 2))(on_device(x), s)[0] == s
+    out = on_device(x)
+    nd.fuse(lambda x, s: nd.add(s, 1, out=x))(out, np.int16(3))
+    np.testing.assert_array_equal(host(out), [4] * 4)
+
+
+def test_fuse_changes_what_is_named_whole():
+    x = on_device(np.arange(4.0))
+
+    def change(x):
+        x[:] += 1
+        x[...] *= 2
+        y = x * 1
+        y[:] -= 5
+        return y
+
+    np.testing.assert_array_equal(host(nd.fuse(change)(x)), np.arange(1, 5) * 2.0 - 5)
+    np.testing.assert_array_equal(host(x), np.arange(1, 5) * 2.0)
+
+
+def changed_by_a_view(name):
+    def function(x):
+        y = x * 1 if name == "computed" else x
+        part = y.view("int64") if name == "bits" else y.real if x.dtype == "complex128" else y[1:]
+        if name == "base":
+            y += 1
+        else:
+            part += 1
+        return y, part
+
+    return function
+
+
+def test_fuse_refuses_to_lose_what_is_written_through_views():
+    """Outside of fuse() a view and its array have the same memory; here they would part."""
+    for dtype in ("f8", "c16"):
+        for name in ("base", "view", "computed", "bits"):
+            with raises(nd._kernels.tracing.CannotFuse, "fuse()"):
+                nd.fuse(changed_by_a_view(name))(on_device(np.arange(4).astype(dtype)))
+
+
+def test_fuse_reduces_arrays_without_elements():
+    for shape in ((2, 0, 3), (0, 2, 3), (3, 2, 0), (0, 0, 0)):
+        x = np.zeros(shape, "i8")
+        for axis in (None, 0, 1, 2, (0, 1), (0, 2), (1, 2)):
+            got = nd.fuse(lambda x, axis=axis: x.sum(axis=axis))(on_device(x))
+            np.testing.assert_array_equal(host(got), x.sum(axis=axis), strict=True)
 
 
 def test_fuse_refuses_what_cannot_be_recorded():

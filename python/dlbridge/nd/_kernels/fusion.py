@@ -40,11 +40,12 @@ class ReductionStage(NamedTuple):
 
 class ViewStage(NamedTuple):
     source: int
-    keys: tuple[Any, ...]
+    key: tuple[Any, ...] | str  # of x[key], or the dtype of x.view(dtype)
     number: int
 
     def run(self, values: dict[int, Any]) -> None:
-        values[self.number] = values[self.source][self.keys]
+        source = values[self.source]
+        values[self.number] = source.view(self.key) if isinstance(self.key, str) else source[self.key]
 
 
 class ElementwiseStage(NamedTuple):
@@ -141,24 +142,25 @@ class Program:
         written = trace.written
         wanted = [node for node, alias in zip(self._returned, self._alias, strict=True) if alias is None]
         before = _arrays_before([*self._returned, *written.values()])
-        viewed = [node.inputs[0] for node in before if node.operation == "view"]
-        if any(base.operation == "array" and base.detail in written for base in viewed):
-            raise CannotFuse("fuse(): an argument is changed in place, and indexed. Return the results instead")
         self._before = [
             ViewStage(node.inputs[0].number, node.detail, node.number)
             if node.operation == "view"
             else _reduction_stage(node, name)
             for node in before
         ]
-        self._groups = _group(wanted, written)
+        self._of_scalars = any(node.is_scalar and not is_leaf(node) for node in wanted)
+        self._groups = [] if self._of_scalars else _group(wanted, written)
         self._name = name
         self._stages: dict[bool, list[ElementwiseStage]] = {}
         self._inputs = [node for node in trace.nodes if node.operation in ("array", "scalar")]
         self._limits = scalar_limits(trace.nodes)
 
     def takes(self, arguments: Sequence[Any]) -> bool:
-        """Whether the kernels hold the Python ints among the arguments."""
-        return all(dtype and fits(arguments[position], dtype) for position, dtype in self._limits)
+        """Whether the kernels hold the Python ints among the arguments, and give all results: what depends on scalars
+        alone is what the function makes of them."""
+        return not self._of_scalars and all(
+            dtype and fits(arguments[position], dtype) for position, dtype in self._limits
+        )
 
     def run(self, arguments: Sequence[Any]) -> Any:
         values = {node.number: arguments[node.detail] for node in self._inputs}
@@ -237,8 +239,6 @@ def _group(wanted: Sequence[Node], written: dict[int, Node]) -> list[list[tuple[
     results += [(node, target) for target, node in written.items()]
     for node, target in results:
         leaves = tuple(leaf for leaf in write_body([node]).leaves if leaf.is_array)
-        if not leaves:
-            raise CannotFuse("fuse(): a result depends on scalars alone. Compute it outside")
         groups.setdefault(leaves, []).append((node, target))
     return _order(list(groups.items()))
 
@@ -271,6 +271,7 @@ class Fusion:
         functools.update_wrapper(self, function)
         self._function = function
         self.name: str = kernel_name or getattr(function, "__name__", None) or "fused"
+        self._kernel_name = sanitize(kernel_name or f"fused_{self.name}")  # C++ has functions named exp and max itself
         self._programs: dict[bytes, Program] = {}
         self._direct: dict[bytes, ElementwiseKernel] = {}
 
@@ -305,7 +306,7 @@ class Fusion:
             given = read_given(letter)[0]
             kind = None if given.dtype is not None else kinds[given.kind]
             arguments.append(trace.argument(position, given.dtype, ndim, kind, given.array))
-        return Program(trace, self._function(*arguments), sanitize(self.name))
+        return Program(trace, self._function(*arguments), self._kernel_name)
 
     def clear_cache(self) -> None:
         """Forgets what was recorded; compiled kernels stay on disk."""
@@ -340,11 +341,12 @@ def fuse(*args: Any, **kwargs: Any) -> Any:
     The function runs once for each combination of dtypes, on stand-ins that record what it does: operators, nd's and
     NumPy's element-by-element functions, nd.where, astype, in-place operators, and sum, prod, max, min, mean, any, all
     (each reduction is a kernel of its own, over all that comes before it), x[key] of an argument or a reduction by
-    integers, slices, None and "...", and x[...] = value. Later calls launch the kernel. Python scalars given as
-    arguments are arguments of the kernel; other names are constants.
+    integers, slices, None and "...", x.real, x.imag, x.view(dtype), x[...] = value and nd.copyto. Later calls launch
+    the kernel. Python scalars given as arguments are arguments of the kernel; other names are constants.
 
-    On host arrays, and on NumPy's, the function itself is called. Raises TypeError for what cannot be recorded: a
-    choice by an element's value, indexing by arrays, shapes. `kernel_name` is the name in profilers.
+    On host arrays, and on NumPy's, the function itself is called, and where a result depends on scalars alone. Raises
+    TypeError for what cannot be recorded: a choice by an element's value, indexing by arrays, shapes, changes in place
+    of an array and of its views. `kernel_name` is the name in profilers.
     """
     kernel_name = kwargs.pop("kernel_name", None)
     if kwargs or len(args) > 1:

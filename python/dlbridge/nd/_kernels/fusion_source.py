@@ -71,14 +71,23 @@ def _expression(node: Node, text: dict[int, str]) -> str:
     if node.operation == "constant":
         value = _constant(node.detail)
         return value if node.is_weak else f"dlb::cast<{c_type}>({value})"
-    if node.operation == "cast":
-        return f"dlb::cast<{c_type}>({text[node.inputs[0].number]})"
+    if node.operation in tracing.READINGS:
+        return _reading(node, c_type, text[node.inputs[0].number])
     compute = _compute_dtype(node)
     if node.dtype == "bool" and any(n.operation == "constant" and not fits(n.detail, compute) for n in node.inputs):
         if node.operation in COMPARISONS:
             return str(bool(node.witness.any())).lower()  # the same for every element
         text = text | {n.number: "true" for n in node.inputs if n.operation == "constant"}  # of a logical operation
     return call(node.operation, compute, node.dtype, *(text[source.number] for source in node.inputs))
+
+
+def _reading(node: Node, c_type: str, operand: str) -> str:
+    if node.operation == "cast":
+        return f"dlb::cast<{c_type}>({operand})"
+    if node.operation == "bits":
+        bits = f"dlbridge::nd::bits_as<{C_TYPES['uint8'] if node.dtype == 'bool' else c_type}>({operand})"
+        return f"({bits} != 0)" if node.dtype == "bool" else bits
+    return f"{operand}.{node.operation}()"
 
 
 def call(name: str, compute: str, result: str, *operands: str) -> str:
@@ -101,7 +110,7 @@ def scalar_limits(nodes: Iterable[Node]) -> list[tuple[int, str]]:
     for node in nodes:
         if node.operation == "scalar" and type(node.witness) is int:
             limits.add((node.detail, "int64"))
-        if is_leaf(node) or node.operation in ("constant", "cast"):
+        if is_leaf(node) or node.operation == "constant" or node.operation in tracing.READINGS:
             continue
         compute = _compute_dtype(node)
         limits |= {

@@ -119,7 +119,7 @@ def plan_words(plan: Plan, outputs: int) -> list[int]:
     words += [0, 0] * plan.shape.kinds.count("s")
     for dims in (plan.kept, plan.reduced):
         for extent in dims.shape[:-1]:
-            words += divisor_words(extent, wide)
+            words += divisor_words(max(extent, 1), wide)  # nothing is divided by an extent of 0
     for dims in (plan.kept, plan.reduced):
         for row in dims.strides:
             words += [stride & 0xFFFFFFFFFFFFFFFF for stride in row]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from dlbridge.nd import _native
+from dlbridge.nd._dtypes import resolve
 from dlbridge.nd._protocols import namespace
 
 if TYPE_CHECKING:
@@ -18,20 +19,21 @@ if TYPE_CHECKING:
 _SCALARS = (bool, int, float, complex)
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
 REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "mean", "count_nonzero"})
+READINGS = frozenset({"cast", "real", "imag", "bits"})  # of one operand: nothing is computed
+_SHARING = READINGS - {"cast"} | {"view"}  # what an array's own memory is, outside of fuse()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One value. `operation` is a ufunc's name, a reduction's, "cast", "array", "view", "scalar" or "constant"."""
+    """One value. `operation`: a ufunc's name, a reduction's, of READINGS, "array", "view", "scalar" or "constant"."""
 
     number: int
     operation: str
     inputs: tuple[Node, ...]
     dtype: str
     witness: Any  # a host array of one element; a Python number for a scalar, whose dtype is its kind's
-    detail: Any = (
-        None  # of a reduction: its axes and keepdims; a view's key; a constant's value; an argument's position
-    )
+    detail: Any  # a reduction's axes and keepdims; a view's key or dtype; a constant's value; an argument's position
+    is_scalar: bool  # made of scalars alone
 
     @property
     def is_reduction(self) -> bool:
@@ -73,11 +75,15 @@ class Trace:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.written: dict[int, Node] = {}  # argument's position: what the function has put in it
+        self.shared: set[int] = set()  # the nodes of which there are views
 
     def _add(self, operation: str, inputs: tuple[Node, ...], witness: Any, detail: Any = None) -> Node:
         weak = isinstance(witness, _SCALARS)
         dtype = _SCALAR_NAMES[type(witness)] if weak else str(witness.dtype)
-        node = Node(len(self.nodes), operation, inputs, dtype, witness, detail)
+        scalar = operation in ("scalar", "constant") or (bool(inputs) and all(node.is_scalar for node in inputs))
+        node = Node(len(self.nodes), operation, inputs, dtype, witness, detail, scalar)
+        if operation in _SHARING:
+            self.shared.add(inputs[0].number)
         self.nodes.append(node)
         return node
 
@@ -126,6 +132,23 @@ class Trace:
         at = tuple(slice(None) if isinstance(k, slice) else 0 if isinstance(k, int) else k for k in keys)
         return self._add("view", (node,), node.witness[at], keys)
 
+    def reinterpret(self, node: Node, dtype: Any) -> Node:
+        """x.view(dtype): of an array that is there before the kernel a view, of what was computed the bits."""
+        dtype = resolve(dtype)
+        if node.is_scalar:
+            _refuse("view() of a scalar")
+        if node.is_array and node.witness.ndim and node.witness.itemsize != dtype.itemsize:
+            witness = _native.empty(node.witness.shape, dtype, device="cpu")
+            witness.fill(1)
+            return self._add("view", (node,), witness, str(dtype))
+        if not node.is_array and node.witness.itemsize != dtype.itemsize:
+            _refuse("view() of what was computed, as elements of another size,")
+        return self._add("view" if node.is_array else "bits", (node,), node.witness.view(dtype), str(dtype))
+
+    def part(self, node: Node, name: str) -> Node:
+        """The real or imaginary part of complex numbers."""
+        return self._add(name, (node,), getattr(node.witness, name))
+
     def cast(self, node: Node, dtype: Any) -> Node:
         witness = _native.array(node.witness, dtype, device="cpu") if node.is_weak else node.witness.astype(dtype)
         return self._add("cast", (node,), witness)
@@ -153,6 +176,13 @@ def _is_basic(key: Any) -> bool:
     return key is None or key is Ellipsis or type(key) is int
 
 
+def _is_whole(key: Any) -> bool:
+    """A key that leaves nothing out: "...", full slices."""
+    return all(
+        k is Ellipsis or (type(k) is slice and k == slice(None)) for k in (key if type(key) is tuple else (key,))
+    )
+
+
 class _Handle:
     """What isinstance() finds a stand-in by: Traced itself claims to be an ndarray."""
 
@@ -171,9 +201,10 @@ def _method(name: str, swapped: bool = False) -> Any:
 def _in_place(name: str) -> Any:
     def call(self: Traced, other: Any) -> Any:
         node = self._trace.apply(name, (self, other))
-        if not self._node.is_weak:  # nd itself says whether the result may be written there
-            operands = [n.witness for n in node.inputs]
-            getattr(_native, name)(*operands, out=self._node.witness.copy())
+        if self._node.is_scalar:  # the name means another number: there is no array to change
+            return Traced(self._trace, node, None)
+        operands = [n.witness for n in node.inputs]  # nd itself says whether the result may be written there
+        getattr(_native, name)(*operands, out=self._node.witness.copy())
         return self._write(node)
 
     return call
@@ -223,6 +254,24 @@ class Traced(_Handle):
     def ndim(self) -> int:
         return 0 if self._node.is_weak else int(self._node.witness.ndim)
 
+    @property
+    def real(self) -> Traced:
+        if not self._node.dtype.startswith("complex"):
+            return self
+        return Traced(self._trace, self._trace.part(self._node, "real"), None)
+
+    @property
+    def imag(self) -> Traced:
+        if self._node.dtype.startswith("complex"):
+            return Traced(self._trace, self._trace.part(self._node, "imag"), None)
+        zero = False if self._node.dtype == "bool" else 0
+        return Traced(self._trace, self._trace.apply("where", (True, zero, self)), None)
+
+    def view(self, dtype: Any = None) -> Traced:
+        return Traced(
+            self._trace, self._trace.reinterpret(self._node, self._node.dtype if dtype is None else dtype), None
+        )
+
     def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> Traced:
         return Traced(self._trace, self._trace.cast(self._node, dtype), None)
 
@@ -238,19 +287,39 @@ class Traced(_Handle):
         return low if max is None else Traced(self._trace, self._trace.apply("minimum", (low, max)), None)
 
     def __getitem__(self, key: Any) -> Traced:
+        if not self._node.is_scalar and _is_whole(key):
+            self._node.witness[key]  # IndexError for too many
+            return self
         return Traced(self._trace, self._trace.view(self._node, key), None)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """x[...] = value or x[:] = value, as x += value writes."""
-        keys = key if isinstance(key, tuple) else (key,)
-        if self._node.is_weak or any(k is not Ellipsis and k != slice(None) for k in keys):
+        if self._node.is_scalar or not _is_whole(key):
             _refuse("assignment to a part of an array")
         self._node.witness[key]  # IndexError for too many
-        self._write(self._trace.apply("where", (True, value, self)))
+        if value is not self:  # of x[...] += 1 it is
+            self._write(self._trace.apply("where", (True, value, self)))
+
+    def _copy_from(self, source: Any, casting: str, where: Any) -> None:
+        """copyto()"""
+        node = self._trace.node_of(source)
+        if self._node.is_scalar:
+            _refuse("copyto() a scalar")
+        if where is not True and (mask := self._trace.node_of(where).dtype) != "bool":
+            raise TypeError(f"copyto(): where is {mask}; it must be bool. Compare with 0 first")
+        _native.copyto(
+            self._node.witness.copy(), node.witness, casting
+        )  # nd itself says whether it may be written there
+        cast = Traced(self._trace, self._trace.cast(node, self._node.dtype), None)
+        self._write(self._trace.apply("where", (where, cast, self)))
 
     def _write(self, node: Node) -> Traced:
         """x += y: the name means the new value, and an argument's array gets it at the end."""
-        if node.dtype != self._node.dtype and not self._node.is_weak:
+        if self._node.operation in _SHARING or self._node.number in self._trace.shared:
+            _refuse("a change in place of an array that has a view, or is one,")
+        if node.is_scalar:
+            node = self._trace.apply("where", (True, Traced(self._trace, node, None), self))
+        if node.dtype != self._node.dtype:
             node = self._trace.cast(node, self._node.dtype)
         self._node = node
         if self._argument is not None:
@@ -272,7 +341,7 @@ class Traced(_Handle):
         target = out[0] if isinstance(out, tuple) else out
         if target is None:
             return Traced(self._trace, node, None)
-        if not isinstance(target, _Handle):
+        if not isinstance(target, _Handle) or target._node.is_scalar:
             _refuse("an output made elsewhere")
         written: Traced = target._write(node)  # type: ignore[attr-defined]
         return written
