@@ -191,11 +191,21 @@ Status make_output(ReduceOp op, const Tensor& x, AxisMask axes, DType dtype, Dim
   return make_array_as(out, dtype, kept, {order, n}, x.dl.device);
 }
 
-// No dtype that is asked for is ignored: what has one dtype of result takes that alone.
-Status check_dtype(ReduceOp op, std::optional<DType> asked) {
+// No dtype that is asked for is ignored: what has one dtype of result takes that alone. Positions may be of any dtype
+// of integers that holds the last.
+Status check_dtype(ReduceOp op, const Tensor& x, AxisMask axes, std::optional<DType> asked) {
   if (!asked) return {};
   const std::string name(info(op).name), given(dlbridge::info(*asked).name);
   const bool is_truth = op == ReduceOp::kAny || op == ReduceOp::kAll;
+  if (is_arg(op) && (is_signed(*asked) || is_unsigned(*asked))) {
+    std::int64_t count = 1;
+    for (int axis = 0; axis < x.dl.ndim; ++axis)
+      if ((axes >> axis) & 1) count *= x.dl.shape[axis];
+    const int bits = static_cast<int>(8 * itemsize(*asked)) - is_signed(*asked);
+    if (bits >= 63 || (count - 1) >> bits <= 0) return {};
+    return {ErrorCode::kOverflow, name + ": positions go up to " + std::to_string(count - 1) + ", which " + given +
+                                      " does not hold. Leave dtype out"};
+  }
   if ((is_truth && !is_bool(*asked)) || ((is_arg(op) || op == ReduceOp::kCountNonzero) && *asked != DType::kInt64))
     return {ErrorCode::kWrongType, name + " returns " + (is_truth ? "bool" : "int64") + ", and dtype is " + given +
                                        ". Convert its result: astype()"};
@@ -208,7 +218,7 @@ Status check_dtype(ReduceOp op, std::optional<DType> asked) {
 }  // namespace
 
 Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& options, Tensor& result) {
-  DLBRIDGE_TRY(check_dtype(op, options.dtype));
+  DLBRIDGE_TRY(check_dtype(op, x, axes, options.dtype));
   if (is_additive(op) && !options.dtype && options.out != nullptr &&
       (is_float(dtype_of(*options.out)) || is_complex(dtype_of(*options.out)))) {
     ReduceOptions wider = options;  // NumPy: integers are added up as what they are added up into
@@ -227,6 +237,10 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
   const Tensor* elements = &x;
   if (op == ReduceOp::kArgmax || op == ReduceOp::kArgmin) DLBRIDGE_TRY(comparable(x, bools, elements));
   DLBRIDGE_TRY(launch_reduce(op, *elements, axes, dtypes, options.correction, out));
+  if (is_arg(op) && options.dtype && *options.dtype != dtypes.out) {
+    Tensor positions = std::move(out);
+    DLBRIDGE_TRY(copy_as(positions, *options.dtype, CopyOrder::kC, out));
+  }
   if (options.out != nullptr) {
     Tensor view;
     bool viewed = true;

@@ -11,24 +11,42 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from dlbridge.nd._arguments import ArrayLike
+    from dlbridge.nd._arguments import ArrayLike, DTypeLike
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
 
 
-def argmax(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
+def argmax(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    out: ndarray | None = None,
+    *,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+) -> ndarray:
     """The position of the largest element along an axis (of the flattened array by default), the first of equal ones;
-    NaN counts as the largest. ValueError if there are none. Source: Array API 2024.12.
+    NaN counts as the largest. ValueError if there are none. dtype: of integers, int64 by default; OverflowError for
+    one that does not hold every position. Source: Array API 2024.12, CuPy for dtype.
     """
-    return as_array(a).argmax(axis=axis, out=out, keepdims=keepdims)
+    return as_array(a).argmax(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
 
-def argmin(a: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False) -> ndarray:
+def argmin(
+    a: ArrayLike,
+    /,
+    axis: int | None = None,
+    out: ndarray | None = None,
+    *,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+) -> ndarray:
     """The position of the smallest element along an axis (of the flattened array by default), the first of equal ones;
-    NaN counts as the smallest. ValueError if there are none. Source: Array API 2024.12.
+    NaN counts as the smallest. ValueError if there are none. dtype: of integers, int64 by default; OverflowError for
+    one that does not hold every position. Source: Array API 2024.12, CuPy for dtype.
     """
-    return as_array(a).argmin(axis=axis, out=out, keepdims=keepdims)
+    return as_array(a).argmin(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
 
 def _flat_axis(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, int]:

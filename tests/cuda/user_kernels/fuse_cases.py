@@ -205,6 +205,25 @@ def test_fuse_leaves_scalars_to_the_function():
     np.testing.assert_array_equal(host(out), [4] * 4)
 
 
+def test_fuse_refuses_outputs_as_the_operations_do():
+    x, y = on_device(np.arange(4)), on_device(np.arange(4, dtype="u8"))
+    for function in (
+        lambda x, y: nd.add(x, x, out=y),
+        lambda x, y: np.divide(x, x, out=x),
+        lambda x, y: x.__iadd__(1.5),
+    ):
+        with raises(TypeError, "same_kind"):
+            nd.fuse(function)(x, y)
+
+
+def test_fuse_reduces_complex_numbers():
+    z = (rng.integers(0, 3, (5, 40)) + 1j * rng.integers(-3, 3, (5, 40))).astype("c8")
+    for function in (lambda x: (x * 2).max(axis=0), lambda x: x.min(), lambda x: x.sum(axis=1), lambda x: x.any()):
+        np.testing.assert_array_equal(host(nd.fuse(function)(on_device(z))), function(z))
+    z[3, 7] = complex(np.nan, 1)
+    assert np.isnan(host(nd.fuse(lambda x: x.max())(on_device(z))))
+
+
 def test_fuse_changes_what_is_named_whole():
     x = on_device(np.arange(4.0))
 

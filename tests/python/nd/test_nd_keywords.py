@@ -274,7 +274,7 @@ REFUSED = """
 x.any(dtype='float32')
 x.all(dtype='int8')
 x.any(axis=0, dtype='int64')
-x.argmax(dtype='int32')
+x.argmax(dtype=bool)
 x.argmin(dtype='float64')
 x.mean(dtype='int32')
 x.mean(dtype=bool)
@@ -291,6 +291,25 @@ def test_a_dtype_that_a_reduction_cannot_return_is_refused(expression, device):
     x = nd.asarray([[1, 2], [3, 5]], device=device)
     with pytest.raises(TypeError, match=r"dtype is \w+\. Convert its result: astype\(\)"):
         eval(expression, {"nd": nd, "x": x})
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_positions_are_of_any_dtype_of_integers_that_holds_them(name, device):
+    theirs = np.array([[3, 1, 2], [0, 5, 5]])
+    x = nd.asarray(theirs, device=device)
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        for keywords in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
+            expected = getattr(np, name)(theirs, **keywords).astype(dtype)
+            for got in (getattr(nd, name)(x, dtype=dtype, **keywords), getattr(x, name)(dtype=dtype, **keywords)):
+                np.testing.assert_array_equal(nd.asnumpy(got), expected, strict=True)
+    out = nd.zeros(2, "int16", device=device)
+    assert getattr(nd, name)(x, axis=1, dtype="int8", out=out) is out
+    assert out.tolist() == getattr(np, name)(theirs, axis=1).tolist()
+    wide = nd.zeros((3, 129), device=device)
+    assert getattr(nd, name)(wide[:, 1:], axis=1, dtype="int8").tolist() == [0, 0, 0]
+    for refused, dtype in ((wide[:, :], "int8"), (nd.zeros(257, device=device), "uint8")):
+        with pytest.raises(OverflowError, match=r"positions go up to \d+, which u?int8 does not hold"):
+            getattr(nd, name)(refused, axis=-1, dtype=dtype)
 
 
 TAKEN = """

@@ -159,8 +159,6 @@ class Trace:
             name = "sum"
         if dtype is not None:
             node = self.cast(node, dtype)
-        if node.dtype.startswith("complex") and name in ("max", "min"):
-            _refuse(f"{name}() of complex numbers")
         if node.is_weak:
             _refuse(f"{name}() of a scalar")
         witness = getattr(node.witness, name)(axis=axis, keepdims=keepdims)
@@ -203,9 +201,7 @@ def _in_place(name: str) -> Any:
         node = self._trace.apply(name, (self, other))
         if self._node.is_scalar:  # the name means another number: there is no array to change
             return Traced(self._trace, node, None)
-        operands = [n.witness for n in node.inputs]  # nd itself says whether the result may be written there
-        getattr(_native, name)(*operands, out=self._node.witness.copy())
-        return self._write(node)
+        return self._write_result(node)
 
     return call
 
@@ -313,6 +309,12 @@ class Traced(_Handle):
         cast = Traced(self._trace, self._trace.cast(node, self._node.dtype), None)
         self._write(self._trace.apply("where", (where, cast, self)))
 
+    def _write_result(self, node: Node) -> Traced:
+        """Of an operation: nd itself says whether it may be written there."""
+        operands = [source.witness for source in node.inputs]
+        getattr(_native, node.operation)(*operands, out=self._node.witness.copy())
+        return self._write(node)
+
     def _write(self, node: Node) -> Traced:
         """x += y: the name means the new value, and an argument's array gets it at the end."""
         if self._node.operation in _SHARING or self._node.number in self._trace.shared:
@@ -336,15 +338,14 @@ class Traced(_Handle):
         if type(getattr(_native, ufunc.__name__, None)) is not _native.ufunc:
             _refuse(f"{ufunc.__name__}()")
         node = self._trace.apply(ufunc.__name__, inputs)
-        if dtype is not None:
-            node = self._trace.cast(node, dtype)
         target = out[0] if isinstance(out, tuple) else out
         if target is None:
-            return Traced(self._trace, node, None)
+            return Traced(self._trace, node if dtype is None else self._trace.cast(node, dtype), None)
         if not isinstance(target, _Handle) or target._node.is_scalar:
             _refuse("an output made elsewhere")
-        written: Traced = target._write(node)  # type: ignore[attr-defined]
-        return written
+        if dtype is not None:
+            return target._write(self._trace.cast(node, dtype))  # type: ignore[attr-defined]
+        return target._write_result(node)  # type: ignore[attr-defined]
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = function.__name__
