@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "protocols/common/python.h"
 #include "protocols/common/threads.h"
 
 namespace dlbridge::frameworks {
+
+// Whether the type or a base has the attribute. Runs no code of a metaclass.
+inline bool type_has(PyTypeObject* type, PyObject* name) noexcept { return _PyType_Lookup(type, name) != nullptr; }
 
 // Direct-mapped: a collision costs one classification. Made once a process, never destroyed.
 template <class Found, std::size_t kSlots>
@@ -35,6 +39,7 @@ class TypeCache {
   [[gnu::noinline, gnu::cold]] static Found find_out(PyTypeObject* type, Slot& slot, Classify classify) {
     const unsigned before = version_of(type);
     const Found found = classify(type);  // may come here again for another type of this slot: stored when it is done
+    static_cast<void>(type_has(type, py::names.dlpack));  // a type has no version before somebody looks at an attribute
     unsigned version = version_of(type);
     if (py::kFreeThreaded && version != before) version = 0;  // another thread may have changed it: ask again
     Py_INCREF(type);
@@ -64,8 +69,5 @@ class TypeCache {
 
   Slot entries_[kSlots];
 };
-
-// Whether the type or a base has the attribute. Runs no code of a metaclass.
-inline bool type_has(PyTypeObject* type, PyObject* name) noexcept { return _PyType_Lookup(type, name) != nullptr; }
 
 }  // namespace dlbridge::frameworks

@@ -8,6 +8,7 @@ import sys
 import dlbridge
 import pytest
 import stable_ids
+from child_process import run_python
 from dlbridge import CopyError, DataError, ExchangeError, ProtocolError, _core, asdlpack
 from dlbridge.tests.conformance._abi import READ_ONLY
 from provoke import METAL, BufferExporter, Managed, Producer, StructProducer
@@ -351,3 +352,15 @@ def test_an_unreachable_device_is_asked_to_copy_itself():
     assert producer.calls[0]["dl_device"] == (1, 0)
     assert producer.calls[0]["copy"] is None
     assert floats(tensor) == [0, 1, 2]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="CPython's flag says nothing of versions any more")
+def test_a_type_of_which_no_attribute_was_asked_is_known_at_the_second_call():
+    """What is found out about a type is kept under its version, which CPython gives it with the first look-up."""
+    done = run_python(
+        "from dlbridge import asdlpack, nd\n"
+        "a, flags = nd.empty(2), type.__dict__['__flags__'].__get__\n"
+        "asdlpack(a)\n"
+        "print(bool(flags(type(a)) >> 19 & 1))"
+    )
+    assert done.stdout == "True\n"
