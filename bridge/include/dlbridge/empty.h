@@ -16,8 +16,8 @@ namespace dlbridge {
 template <class T>
 Tensor empty(std::span<const std::int64_t> extents) {
   Tensor out;
-  throw_if_failed("empty",
-                  allocate_host(to_dl(dtype_of_v<T>), static_cast<std::int32_t>(extents.size()), extents.data(), out));
+  throw_if_failed("empty", detail::allocate_new(to_dl(dtype_of_v<T>), static_cast<std::int32_t>(extents.size()),
+                                                extents.data(), kFlagCopied, out));
   return out;
 }
 template <class T>

@@ -61,7 +61,8 @@ inline Status allocate_host_block(std::int64_t bytes, void*& block, void*& data)
   return {};
 }
 
-// Everything of a dense C-order tensor but its memory. `bytes` is what that must hold; 0 for an empty tensor.
+// Everything of a dense C-order tensor but its memory; `out` is new. `bytes` is what that must hold; 0 for an empty
+// tensor.
 inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int64_t* shape, std::uint64_t flags,
                              Tensor& out, std::int64_t& bytes) {
   if (find_dtype(dtype) == nullptr) [[unlikely]]
@@ -70,7 +71,6 @@ inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int
                    "it. Use a dtype of the table");
   if (ndim < 0 || ndim > kMaxDims) [[unlikely]]
     return bad_ndim(ndim);
-  out = Tensor{};
   out.reserve_dims(ndim);
   out.set_dtype(*find_dtype(dtype));
   out.flags = flags;
@@ -93,21 +93,26 @@ inline Status describe_dense(DLDataType dtype, std::int32_t ndim, const std::int
   bytes = out.nbytes();
   return {};
 }
+
+// allocate_host() into a new tensor, which after a failure is to be dropped.
+inline Status allocate_new(DLDataType dtype, std::int32_t ndim, const std::int64_t* shape, std::uint64_t flags,
+                           Tensor& out) {
+  std::int64_t bytes = 0;
+  DLBRIDGE_TRY(describe_dense(dtype, ndim, shape, flags, out, bytes));
+  if (bytes == 0) return {};
+  void* block = nullptr;
+  DLBRIDGE_TRY(allocate_host_block(bytes, block, out.dl.data));
+  out.owner = Owner(block, free_host_block);
+  return {};
+}
 }  // namespace detail
 
 // An uninitialised dense C-order tensor on the CPU. `flags`: kFlagPadded stores a sub-byte type one element a byte.
 // An empty one has no memory and no owner. Throws std::bad_alloc for want of room for more than 8 extents.
 inline Status allocate_host(DLDataType dtype, std::int32_t ndim, const std::int64_t* shape, Tensor& out,
                             std::uint64_t flags = kFlagCopied) {
-  std::int64_t bytes = 0;
   Tensor made;
-  DLBRIDGE_TRY(detail::describe_dense(dtype, ndim, shape, flags, made, bytes));
-  if (bytes > 0) {
-    void *block = nullptr, *data = nullptr;
-    DLBRIDGE_TRY(detail::allocate_host_block(bytes, block, data));
-    made.owner = Owner(block, detail::free_host_block);
-    made.dl.data = data;
-  }
+  DLBRIDGE_TRY(detail::allocate_new(dtype, ndim, shape, flags, made));
   out = std::move(made);
   return {};
 }
