@@ -63,10 +63,12 @@ TOKEN = re.compile(
     re.MULTILINE,
 )
 NOISE = re.compile(
-    r"\[\[(?:gnu::|noreturn)[^\]]*\]\]\s*|\bDLBRIDGE_HOST_DEVICE\s+|\binline\s+|[^\S\n]*//[^\n]*NOLINT[^\n]*"
+    r"\[\[(?:gnu::|noreturn)[^\]]*\]\]\s*|\bDLBRIDGE_(?:HOST_DEVICE|CHECKED)\s+|\binline\s+|[^\S\n]*//[^\n]*NOLINT[^\n]*"
 )
 TYPE = re.compile(r"(?:enum|class|struct|union)\b")
-NAMED = re.compile(r"(?:enum class|enum|class|struct|union|concept|using)\s+(?:\[\[[^\]]+\]\]\s*)?(\w+)")
+NAMED = re.compile(
+    r"(?:enum class|enum|class|struct|union|concept|using)\s+(?:\[\[[^\]]+\]\]\s*|DLBRIDGE_CHECKED\s+)?(\w+)"
+)
 
 
 @dataclass

@@ -16,8 +16,9 @@ inline constexpr DLDevice kCpuDevice{kDLCPU, 0};
 
 // Fills everything of `out` but the owner and the token. `strides` in elements; null: C order. A null `data` is fine
 // when an extent is 0.
-inline Status describe_memory(Tensor& out, const DTypeInfo& dtype, const void* data, DLDevice device, std::int64_t ndim,
-                              const std::int64_t* shape, const std::int64_t* strides, bool readonly) {
+DLBRIDGE_CHECKED inline Status describe_memory(Tensor& out, const DTypeInfo& dtype, const void* data, DLDevice device,
+                                               std::int64_t ndim, const std::int64_t* shape,
+                                               const std::int64_t* strides, bool readonly) {
   out.set_dtype(dtype);
   out.dl.data = const_cast<void*>(data);
   out.dl.device = device;
@@ -27,13 +28,13 @@ inline Status describe_memory(Tensor& out, const DTypeInfo& dtype, const void* d
 
 // The same with the element type of the pointer; const elements are read-only.
 template <class T>
-Status describe_memory(Tensor& out, T* data, DLDevice device, std::int64_t ndim, const std::int64_t* shape,
-                       const std::int64_t* strides) {
+DLBRIDGE_CHECKED Status describe_memory(Tensor& out, T* data, DLDevice device, std::int64_t ndim,
+                                        const std::int64_t* shape, const std::int64_t* strides) {
   return describe_memory(out, info(dtype_of_v<T>), data, device, ndim, shape, strides, std::is_const_v<T>);
 }
 
 // Where a pointer of unknown origin lives: the CPU unless the CUDA driver is in use and knows it.
-inline Status locate(const void* pointer, DLDevice& out) {
+DLBRIDGE_CHECKED inline Status locate(const void* pointer, DLDevice& out) {
   out = kCpuDevice;
   if (pointer == nullptr || !cuda::available()) return {};
   cuda::detail::PointerFacts facts;
