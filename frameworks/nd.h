@@ -15,15 +15,21 @@ inline constexpr Consumer kNdTakes[] = {
                .read_only = true},
      .enter = "from_dlpack"},
 };
-// It lies above this folder, and sets its way in here.
+// It lies above this folder, and sets its ways in here: of an object, and of a tensor that is none yet, whose owner is
+// taken, with std::bad_alloc or a Python error where that fails.
 inline PyObject* (*adopt_as_ndarray)(PyObject* tensor) noexcept = nullptr;
+inline PyObject* (*make_ndarray)(Tensor& tensor) = nullptr;
 
-inline PyObject* give_to_nd(py::TensorObject* tensor, const char* operation) {
+inline bool is_nd_imported() noexcept {
   static Atomic<bool> is_imported(false);
   if (!is_imported.load()) [[unlikely]] {
-    if (!py::loaded_module("dlbridge.nd")) return nullptr;
+    if (!py::loaded_module("dlbridge.nd")) return false;
     is_imported.store(true);
   }
+  return true;
+}
+inline PyObject* give_to_nd(py::TensorObject* tensor, const char* operation) {
+  if (!is_nd_imported()) return nullptr;
   const py::Ref kept(py::settled(py::as_tensor(py::Ref::borrow(py::as_object(tensor)).release()), operation));
   return kept ? adopt_as_ndarray(kept.get()) : nullptr;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define DLBRIDGE_C_MAJOR 1
-#define DLBRIDGE_C_MINOR 2
+#define DLBRIDGE_C_MINOR 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +62,15 @@ typedef struct {
 } dlbridge_rules;
 
 typedef struct {
+  DLTensor dl;
+  uint64_t flags;
+  uintptr_t ready_handle;
+  uint8_t ready_kind;
+  void* context;
+  void (*release)(void* context);
+} dlbridge_made;
+
+typedef struct {
   uint32_t size, major, minor, reserved;
   int (*read)(PyObject* object, dlbridge_record* out, int64_t* dims, int32_t capacity);
   PyObject* (*adapt)(PyObject* object, const dlbridge_wanted* wanted);
@@ -79,6 +88,7 @@ typedef struct {
                        dlbridge_record* out, int64_t* dims, int32_t capacity);
   int (*examine)(PyObject* object, const dlbridge_record* record, const dlbridge_rules* rules, const char* argument,
                  PyObject** why, int32_t* distance);
+  PyObject* (*result_like)(const dlbridge_made* made, PyObject* example);
 } dlbridge_table;
 
 /* The table of the installed package, imported by the first call; NULL with ImportError. Also good in a module's init

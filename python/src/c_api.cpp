@@ -12,10 +12,12 @@
 #include "dlbridge/argument_text.h"
 #include "dlbridge/cuda_order.h"
 #include "dlbridge/dlpack_codec.h"
+#include "frameworks/nd.h"
 #include "frameworks/numpy.h"
 #include "protocols/common/record_tensor.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
+#include "python/src/convert.h"
 #include "python/src/kit/tables.h"
 
 namespace dlbridge::py {
@@ -207,6 +209,21 @@ PyObject* wrap(DLManagedTensorVersioned* managed, std::uint8_t ready_kind, std::
   });
 }
 
+PyObject* result_like(const c_api::Made* made, PyObject* example) noexcept {
+  return guarded([&]() -> PyObject* {
+    Tensor tensor;
+    Owner owner(made->context, made->release);
+    throw_if_bad(decode_dltensor(made->dl, made->flags, tensor), kToPython);
+    tensor.owner = std::move(owner);
+    tensor.ready = Ordering{static_cast<Ordering::Kind>(made->ready_kind), made->ready_handle};
+    if (example != nullptr && find_own_target(example) == &frameworks::kNd && frameworks::kNd.shares(tensor) &&
+        frameworks::is_nd_imported())
+      return frameworks::make_ndarray(tensor);
+    Ref wrapped = owned(settled(wrap_tensor(std::move(tensor), Protocol::kDLPack, nullptr), kToPython));
+    return example != nullptr ? convert_like(wrapped.get(), example) : wrapped.release();
+  });
+}
+
 PyObject* convert_to(PyObject* tensor, const char* name) noexcept {
   const Ref to(PyUnicode_InternFromString(name));
   if (!to) return nullptr;
@@ -276,6 +293,7 @@ constexpr c_api::Table kTable{
     convert_like,
     read_argument,
     examine,
+    result_like,
 };
 
 // Where extensions that were built before look: functions are appended to the table, and nothing moves.
@@ -286,7 +304,8 @@ static_assert(sizeof(void*) != 8 ||
                offsetof(c_api::Table, order) == 64 && offsetof(c_api::Table, current_stream) == 72 &&
                offsetof(c_api::Table, raise) == 80 && offsetof(c_api::Table, type_name) == 88 &&              // 1.0
                offsetof(c_api::Table, convert_like) == 96 && offsetof(c_api::Table, read_argument) == 104 &&  // 1.1
-               offsetof(c_api::Table, examine) == 112 && sizeof(c_api::Table) == 120));                       // 1.2
+               offsetof(c_api::Table, examine) == 112 &&                                                      // 1.2
+               offsetof(c_api::Table, result_like) == 120 && sizeof(c_api::Table) == 128));                   // 1.3
 static_assert(sizeof(void*) != 8 ||
               (offsetof(c_api::Record, flags) == 48 && offsetof(c_api::Record, size) == 56 &&
                offsetof(c_api::Record, ready_handle) == 64 && offsetof(c_api::Record, ready_kind) == 72 &&
@@ -295,7 +314,10 @@ static_assert(sizeof(void*) != 8 ||
                offsetof(c_api::Wanted, order) == 8 && sizeof(c_api::Wanted) == 12 &&
                offsetof(c_api::Need, device_type) == 4 && offsetof(c_api::Need, ndim) == 8 &&
                offsetof(c_api::Need, order) == 12 && offsetof(c_api::Need, writable) == 13 &&
-               sizeof(c_api::Need) == 16));
+               sizeof(c_api::Need) == 16 && offsetof(c_api::Made, flags) == 48 &&
+               offsetof(c_api::Made, ready_handle) == 56 && offsetof(c_api::Made, ready_kind) == 64 &&
+               offsetof(c_api::Made, context) == 72 && offsetof(c_api::Made, release) == 80 &&
+               sizeof(c_api::Made) == 88));
 
 // The same table for C.
 static_assert(sizeof(dlbridge_table) == sizeof(c_api::Table) && sizeof(dlbridge_record) == sizeof(c_api::Record) &&
@@ -306,7 +328,10 @@ static_assert(sizeof(dlbridge_table) == sizeof(c_api::Table) && sizeof(dlbridge_
               sizeof(dlbridge_rules) == sizeof(c_api::Rules) &&
               offsetof(dlbridge_rules, shape_first) == offsetof(c_api::Rules, shape_first) &&
               offsetof(dlbridge_record, holder) == offsetof(c_api::Record, holder) &&
-              offsetof(dlbridge_need, writable) == offsetof(c_api::Need, writable));
+              offsetof(dlbridge_need, writable) == offsetof(c_api::Need, writable) &&
+              offsetof(dlbridge_table, result_like) == offsetof(c_api::Table, result_like) &&
+              sizeof(dlbridge_made) == sizeof(c_api::Made) &&
+              offsetof(dlbridge_made, release) == offsetof(c_api::Made, release));
 
 }  // namespace
 

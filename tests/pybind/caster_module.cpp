@@ -228,6 +228,11 @@ void define_results_like_arguments(py::module_& m) {
   m.def("plain_like", [](const Any& a) { return like(a, counted(1, 2)); }, py::arg("a"));
   def(m, "like_unlocked", [](Any a) { return like(a, counted(1, 2)); }, py::call_guard<py::gil_scoped_release>());
   def(m, "like_anything", [](Arg<const void> a) { return like(a, counted(1, 2)); });
+  def(m, "like_float8", [](Any a) {
+    Tensor t = counted(1, 2);
+    t.set_dtype(info(DType::kFloat8E5M2));
+    return like(a, std::move(t));
+  });
   def(m, "same", [](Any a) { return a; }, py::arg("a"));
   def(m, "same_of_two", [](Any a, Any b, bool first) { return std::pair(like(first ? a : b), like(b)); });
   def(m, "same_unlocked", [](Any a) { return like(a); }, py::call_guard<py::gil_scoped_release>());

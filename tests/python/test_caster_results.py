@@ -4,11 +4,12 @@
 import array
 import gc
 import sys
+import threading
 
 import dlbridge
 import pytest
 from caster_support import matrix
-from dlbridge import asdlpack, nd
+from dlbridge import _core, asdlpack, nd
 from lifecycle_support import FLOAT32, Exporter, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
@@ -65,6 +66,35 @@ def test_a_result_shares_the_memory_and_frees_it(ext):
         gc.collect()
         begin += 2
         assert ext.released() == begin
+
+
+def test_a_result_like_an_ndarray_is_one_object_and_its_views_keep_the_memory(ext):
+    given = nd.asarray(matrix())
+    with nothing_lost():
+        before, begin = _core.live_counts(), ext.released()
+        result = ext.like(given)
+        now = _core.live_counts()
+        assert (now["tensors"] - before["tensors"], now["exports"] - before["exports"]) == (1, 0)
+        assert result.owner is None and not result.flags.owndata and result.base is None
+        view = result[:, 1:]
+        assert view.base is result
+        del result
+        gc.collect()
+        assert ext.released() == begin and view.tolist() == [[1]]
+        dropped = threading.Thread(target=lambda views: views.clear(), args=([view],))
+        del view
+        dropped.start()
+        dropped.join()
+        assert ext.released() == begin + 1
+
+
+def test_a_result_that_its_framework_does_not_take_is_an_error_and_freed(ext):
+    given = nd.asarray(matrix())
+    with nothing_lost():
+        begin = ext.released()
+        with pytest.raises(BufferError, match="nd: .*float8_e5m2"):
+            ext.like_float8(given)
+        assert ext.released() == begin + 1
 
 
 def test_subclasses_get_their_frameworks_own_arrays(ext):

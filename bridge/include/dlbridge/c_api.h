@@ -19,7 +19,7 @@ inline constexpr char kCapsuleName[] = "dlbridge._core._c_api";
 
 // A table of another major version has another layout. A minor version appends functions; `size` says how many.
 inline constexpr std::uint32_t kMajor = 1;
-inline constexpr std::uint32_t kMinor = 2;
+inline constexpr std::uint32_t kMinor = 3;
 
 // What read() found. Validated: nothing of it needs another check.
 struct Record {
@@ -62,6 +62,16 @@ struct Rules {
   std::uint8_t distinct;
   std::uint8_t element_aligned;
   std::uint8_t shape_first;  // of several broken rules, one about the shape is named first
+};
+
+// A result on its way to Python: a tensor, and who keeps its memory, as dlbridge/owner.h has it.
+struct Made {
+  DLTensor dl;          // its extents and strides are copied
+  std::uint64_t flags;  // kFlag…
+  std::uintptr_t ready_handle;
+  std::uint8_t ready_kind;
+  void* context;
+  void (*release)(void* context) noexcept;  // null: nobody. Runs once, on any thread, with the GIL or without
 };
 
 struct Table {
@@ -117,6 +127,11 @@ struct Table {
   // reference to a str that says it of the argument, and `distance` how far the array is from the rules.
   int (*examine)(_object* object, const Record* record, const Rules* rules, const char* argument, _object** why,
                  std::int32_t* distance) noexcept;
+
+  // Since 1.3. `made` in the framework of `example`, as wrap() and convert_like() together would have it, without what
+  // is between; null: a dlbridge.Tensor. Takes what `made` owns, always: on failure it has been released. New
+  // reference.
+  _object* (*result_like)(const Made* made, _object* example) noexcept;
 };
 
 }  // namespace dlbridge::c_api

@@ -252,10 +252,9 @@ PyObject* NewArray::commit() noexcept {
   return as_object(self);
 }
 
-PyObject* adopt(TensorObject* source) {
+PyObject* adopt(const Tensor& t, Owner&& owner, PyObject* source) {
   constexpr char kOperation[] = "nd.asarray()";
   NewArray out;
-  const Tensor& t = source->tensor;
   if (!core::is_supported(core::dtype_of(t)))
     throw_issue(kOperation, ErrorCode::kWrongType,
                 "the array has dtype " + dtype_name(t.dl.dtype) +
@@ -276,20 +275,23 @@ PyObject* adopt(TensorObject* source) {
     stream = core::work_stream(t.dl.device);  // ordered here, once: an event has no number to keep
     throw_if_bad(cuda::order(stream, ready, t.dl.device.device_id), kOperation);
   }
-  core::Storage* storage =
-      core::adopt_storage(t.dl.device, reinterpret_cast<void*>(range.first), range.last - range.first, stream,
-                          Owner(Ref::borrow(as_object(source)).release(), release_adopted));
+  core::Storage* storage = core::adopt_storage(t.dl.device, reinterpret_cast<void*>(range.first),
+                                               range.last - range.first, stream, std::move(owner));
   if (storage == nullptr) throw std::bad_alloc();
   Tensor& made = out.tensor();
   const auto n = static_cast<std::size_t>(t.dl.ndim);
   const Status status = core::make_view(t, {t.dl.shape, n}, {t.dl.strides, n}, 0, made);
   made.owner = Owner(storage, core::release_storage_owner);
   made.ready = stream == 0 ? Ordering::ready() : Ordering::on_stream_of(&storage->stream);
-  out.set_source(source->source);
+  out.set_source(source);
   throw_if_bad(status, kOperation);
   PyObject* array = out.commit();
   UncountedReference::set(storage->array, array);
   return array;
+}
+
+PyObject* adopt(TensorObject* source) {
+  return adopt(source->tensor, Owner(Ref::borrow(as_object(source)).release(), release_adopted), source->source);
 }
 
 }  // namespace dlbridge::py::nd

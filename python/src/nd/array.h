@@ -84,6 +84,8 @@ PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<D
                    std::optional<bool> copy);
 // The tensor of a bridge object as an array, without a copy; `source` is kept alive.
 PyObject* adopt(TensorObject* source);
+// The same of a tensor that is no object: `owner`, which is taken, keeps its memory. `source`: ndarray.owner, or null.
+PyObject* adopt(const Tensor& tensor, Owner&& owner, PyObject* source);
 // A Python scalar from the element at the array's start (waits for the device).
 PyObject* element_to_python(const Tensor& scalar);
 PyObject* scalar_to_python(const core::Scalar& scalar);

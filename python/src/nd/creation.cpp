@@ -219,6 +219,7 @@ Ref adopt_any(PyObject* object, bool may_copy = false) {
 PyObject* adopt_tensor(PyObject* tensor) noexcept {
   return guarded([=] { return adopt_any(tensor).release(); });
 }
+PyObject* make_ndarray(Tensor& tensor) { return adopt(tensor, std::move(tensor.owner), nullptr); }
 
 }  // namespace
 
@@ -329,6 +330,7 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 
 void init_creation(PyObject* module) {
   frameworks::adopt_as_ndarray = adopt_tensor;
+  frameworks::make_ndarray = make_ndarray;
   add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(),
                          method<kArray, array<true>, kArrayName>(), method<kAsarray, array<false>, kAsarrayName>(),
                          method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),

@@ -16,28 +16,21 @@ namespace detail {
 
 // Python's objects of results: new references, or null with a Python error set. The GIL is held, and the table known.
 //
-// Takes the tensor, also where it fails. A dlbridge.Tensor.
-[[gnu::noinline]] inline PyObject* to_python(Tensor&& tensor) noexcept {
-  const Ordering ready = tensor.ready;
-  try {
-    return api_table->wrap(std::move(tensor).release(), static_cast<std::uint8_t>(ready.kind), ready.handle);
-  } catch (const Error& error) {
-    api_table->raise(static_cast<std::uint8_t>(error.code()), error.what_for_caller().c_str());
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
+// Takes the tensor's owner, also where it fails. In the framework of `example`; null: a dlbridge.Tensor.
+[[gnu::noinline]] inline PyObject* to_python(Tensor&& tensor, PyObject* example = nullptr) noexcept {
+  const c_api::Made made{tensor.dl,
+                         tensor.flags,
+                         tensor.ready.handle,
+                         static_cast<std::uint8_t>(tensor.ready.kind),
+                         tensor.owner.context(),
+                         tensor.owner.release_function()};
+  tensor.owner.forget();
+  return api_table->result_like(&made, example);
 }
 // `wrapped` is what to_python() has made, or null.
 inline PyObject* to_framework(PyObject* wrapped, const char* name) noexcept {
   if (wrapped == nullptr) return nullptr;
   PyObject* out = api_table->convert(wrapped, name);
-  Py_DECREF(wrapped);
-  return out;
-}
-inline PyObject* to_framework_of(PyObject* wrapped, PyObject* example) noexcept {
-  if (wrapped == nullptr || example == nullptr) return wrapped;
-  PyObject* out = api_table->convert_like(wrapped, example);
   Py_DECREF(wrapped);
   return out;
 }
@@ -87,9 +80,8 @@ class Result {
   // The casters'. A new reference, or null with a Python error set.
   PyObject* to_python() && noexcept {
     if (is_same_) return Py_NewRef(object_.get());
-    PyObject* wrapped = detail::to_python(std::move(tensor_));
-    if (!framework_.empty()) return detail::to_framework(wrapped, framework_.c_str());
-    return detail::to_framework_of(wrapped, object_.get());
+    PyObject* made = detail::to_python(std::move(tensor_), object_.get());
+    return framework_.empty() ? made : detail::to_framework(made, framework_.c_str());
   }
   void keep_parent(PyObject* parent) { detail::keep_parent(tensor_, parent); }
 
