@@ -28,9 +28,17 @@ def _stack_sequence(obj: Any, dtype: DTypeLike | None, device: DeviceLike) -> nd
     if device is None:
         found = [item for item in obj if isinstance(item, ndarray)]
         device = one_device(found, "array")
-    parts = [item if isinstance(item, ndarray) else _native.asarray(item, device=device) for item in obj]
+    parts = [item if isinstance(item, ndarray) else _as_part(item, device) for item in obj]
     x = stack([_native.to_device(part, parts[0].device if device is None else device) for part in parts])
     return x if dtype is None else x.astype(dtype, copy=False)
+
+
+def _as_part(item: Any, device: DeviceLike) -> ndarray:
+    """An element of a sequence, which is copied once more: numbers in the other byte order may be turned around."""
+    try:
+        return _native.asarray(item, device=device)
+    except _core.ExchangeError:
+        return _native.array(item, device=device)
 
 
 def _check_order(order: str | None, operation: str) -> str:

@@ -19,6 +19,9 @@ ndarray = _native.ndarray
 
 
 def _placed(x: Any, device: DeviceLike) -> ndarray:
+    """An array of NumPy's that nobody else has."""
+    if not getattr(x.dtype, "isnative", True):  # of a pickle it may be an ndarray
+        x = x.astype(x.dtype.newbyteorder("="))
     return _native.asarray(x, None, None, device=device)
 
 
@@ -90,7 +93,9 @@ def load(
     found = numpy.load(file, mmap_mode=mmap_mode, allow_pickle=allow_pickle, max_header_size=max_header_size)
     if hasattr(found, "files"):
         return NpzFile(found, device)
-    return _placed(found, "cpu" if mmap_mode is not None and device is None else device)
+    if mmap_mode is not None:
+        return _native.asarray(found, device="cpu" if device is None else device)
+    return _placed(found, device)
 
 
 def loadtxt(fname: Any, *, device: DeviceLike = None, **options: Any) -> ndarray:

@@ -194,27 +194,31 @@ PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice dev
   });
 }
 
-// The tensor of any array. Under a declared copy, numbers in the other byte order or at odd addresses come as a copy
-// that has been turned around; it is tried only where the array is refused as it is.
-Ref read_source(PyObject* object, bool may_copy) {
+// Whether memory may be copied before it is an array's: never, only on its way from the host to a device, or always.
+enum class Copies : std::uint8_t { kNever, kFromHost, kAlways };
+
+// The tensor of any array. Where it is copied anyway, numbers in the other byte order or at odd addresses come as a
+// copy that has been turned around; it is tried only where the array is refused as it is.
+Ref read_source(PyObject* object, Copies copies) {
   constexpr char kOperation[] = "nd.asarray()";
   Ref tensor(read_any(object, kOperation));
   if (tensor) return tensor;
-  if (!may_copy || PyErr_ExceptionMatches(exceptions.exchange) == 0) throw PythonError();
+  if (copies == Copies::kNever || PyErr_ExceptionMatches(exceptions.exchange) == 0) throw PythonError();
   Ref refusal = take_exception();
   ReadOptions options;
   options.operation = kOperation;
   options.must_copy = true;
   bool swapped = false;
   tensor = Ref(read_unapplied(object, options, swapped));
-  if (tensor) return owned(apply_options(std::move(tensor), options, swapped));
+  if (tensor && (copies == Copies::kAlways || is_host(as_tensor(tensor.get())->tensor.dl.device)))
+    return owned(apply_options(std::move(tensor), options, swapped));
   set_exception(std::move(refusal));
   throw PythonError();
 }
 
-Ref adopt_any(PyObject* object, bool may_copy = false) {
+Ref adopt_any(PyObject* object, Copies copies = Copies::kNever) {
   if (is_array(object)) return Ref::borrow(object);
-  return owned(adopt(as_tensor(read_source(object, may_copy).get())));
+  return owned(adopt(as_tensor(read_source(object, copies).get())));
 }
 PyObject* adopt_tensor(PyObject* tensor) noexcept {
   return guarded([=] { return adopt_any(tensor).release(); });
@@ -250,7 +254,10 @@ PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DL
       checked(pardon_numpy(object));
     }
   }
-  Ref array = adopt_any(object, copy == std::optional(true));
+  const bool to_device = !copy && !is_host(device.value_or(default_device()));
+  Ref array = adopt_any(object, copy == std::optional(true) ? Copies::kAlways
+                                : to_device                 ? Copies::kFromHost
+                                                            : Copies::kNever);
   const Tensor& t = tensor_of(array.get());
   const bool host_source = is_host(t.dl.device);
   const DLDevice target = device.value_or(is_array(object) || !host_source ? home(t.dl.device) : default_device());

@@ -2,6 +2,7 @@
 
 import io
 
+import dlbridge
 import numpy as np
 import pytest
 from dlbridge import nd
@@ -77,3 +78,17 @@ def test_raw_numbers_are_read(tmp_path, device):
     (tmp_path / "x").write_bytes(X.tobytes())
     check(nd.fromfile(tmp_path / "x", dtype="float64", device=device), X.ravel())
     check(nd.fromfile(tmp_path / "x", dtype="float64", count=2, offset=8, device=device), X.ravel()[1:3])
+
+
+def test_files_in_the_other_byte_order_are_turned_around(tmp_path, device):
+    for order in "CF":
+        theirs = np.asarray(np.arange(6.0).reshape(2, 3), np.dtype("float64").newbyteorder(), order=order)
+        np.save(tmp_path / "x.npy", theirs)
+        np.savez(tmp_path / "x.npz", x=theirs)
+        for got in (nd.load(tmp_path / "x.npy", device=device), nd.load(tmp_path / "x.npz", device=device)["x"]):
+            np.testing.assert_array_equal(nd.asnumpy(got), theirs)
+    theirs.tofile(tmp_path / "x.bin")
+    got = nd.fromfile(tmp_path / "x.bin", dtype=theirs.dtype, device=device)
+    np.testing.assert_array_equal(nd.asnumpy(got), theirs.ravel())
+    with pytest.raises(dlbridge.ExchangeError, match="byte order"):
+        nd.load(tmp_path / "x.npy", mmap_mode="r", device="cpu")

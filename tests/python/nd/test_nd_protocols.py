@@ -9,6 +9,28 @@ import numpy as np
 import pytest
 from dlbridge import nd
 
+SWAPPED = np.arange(6, dtype=np.dtype("float32").newbyteorder()).reshape(2, 3)
+
+
+def odd():
+    """Numbers at odd addresses."""
+    return np.frombuffer(b" " + np.arange(6, dtype="float32").tobytes(), "V25")[:1].view("i1")[1:].view("float32")
+
+
+@pytest.mark.parametrize("theirs", [SWAPPED, odd()], ids=["swapped", "odd"])
+def test_what_is_copied_anyway_may_lie_in_the_other_byte_order_or_at_odd_addresses(theirs, device):
+    if device == "cpu":
+        with pytest.raises(dlbridge.ExchangeError):
+            nd.asarray(theirs, device=device)  # it would share, and nothing is copied unasked
+    else:
+        np.testing.assert_array_equal(nd.asnumpy(nd.asarray(theirs, device=device)), theirs)
+        with pytest.raises(dlbridge.ExchangeError):
+            nd.asarray(theirs, device=device, copy=False)
+    for taken, expected in ((theirs, theirs), ([theirs, theirs], [theirs, theirs])):
+        np.testing.assert_array_equal(nd.asnumpy(nd.array(taken, device=device)), expected)
+    np.testing.assert_array_equal(nd.asnumpy(nd.asarray([theirs], device=device)), [theirs])
+
+
 # --- on the host -----------------------------------------------------------------------------------------------------
 
 
