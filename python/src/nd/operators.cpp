@@ -78,11 +78,23 @@ bool equals_no_number(PyObject* object) noexcept {
          PyObject_HasAttrString(object, "__dlpack__") == 0;
 }
 
+// a != b for an object that says only what it equals: Python would ask for the truth of an array.
+PyObject* not_equal_by_equal(PyObject* a, PyObject* b) {
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(b));
+  const Ref own = owned(PyObject_GetAttrString(type, "__ne__"));
+  const Ref common = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__ne__"));
+  if (own.get() != common.get()) Py_RETURN_NOTIMPLEMENTED;
+  const Ref equal = owned(Py_TYPE(b)->tp_richcompare(b, a, Py_EQ));
+  if (!is_array(equal.get()) || !core::is_bool(core::dtype_of(tensor_of(equal.get())))) Py_RETURN_NOTIMPLEMENTED;
+  return PyNumber_Invert(equal.get());
+}
+
 PyObject* compare_equal(PyObject* a, PyObject* b, bool negated) {
   if (b == Py_None || PyUnicode_Check(b) || PyBytes_Check(b)) return compare_with_no_number(a, negated);
   Ref found(call_operator(negated ? Op::kNotEqual : Op::kEqual, a, b));
-  if (found.get() == Py_NotImplemented && equals_no_number(b)) return compare_with_no_number(a, negated);
-  return found.release();
+  if (found.get() != Py_NotImplemented) return found.release();
+  if (equals_no_number(b)) return compare_with_no_number(a, negated);
+  return negated ? not_equal_by_equal(a, b) : found.release();
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {

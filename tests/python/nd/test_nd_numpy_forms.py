@@ -250,7 +250,19 @@ def test_objects_that_compare_themselves_are_asked(device):
         def __eq__(self, other):
             return other == 2
 
-    assert (put(np.arange(3), device) == Two()).tolist() == [False, False, True]
+    class NotTwo:
+        def __ne__(self, other):
+            return other != 2
+
+    class Odd:
+        def __eq__(self, other):
+            return 5
+
+    x = put(np.arange(3), device)
+    assert (x == Two()).tolist() == [False, False, True]
+    assert (x != Two()).tolist() == (np.arange(3) != Two()).tolist() == [True, True, False]
+    assert (x != NotTwo()).tolist() == [True, True, False]
+    assert (x != Odd()) is False  # as Python has it where no array answers
 
 
 @pytest.mark.parametrize("shape, strides", [((2, 3, 4), (8, 0, 8)), ((2, 0, 4), (8, 128, 1024)), ((2, 3), (24, 8))])
