@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/reduce_route.h"
@@ -24,7 +25,10 @@ inline constexpr std::int64_t kReduceLeaf = 512;     // elements that one accumu
 inline constexpr std::int64_t kExactLeaf = 16384;    // the same where nothing is rounded
 inline constexpr std::int64_t kColumnLeaf = 128;     // rows, where columns are side by side
 inline constexpr std::int64_t kReduceColumns = 128;  // columns that are walked together
+inline constexpr std::int64_t kCountColumns = 512;   // the same where elements are counted, or fewer of narrow rows
+inline constexpr std::int64_t kFewColumns = 64;
 inline constexpr std::int64_t kCastChunk = 256;
+inline constexpr std::int64_t kByteLanes = 64;  // counters of single bytes
 
 template <class R>
 class Reducer;
@@ -58,13 +62,15 @@ class Reducer {
     const bool columns = args_.kept_ndim > 0 && call_.cast == nullptr && args_.reduced_ndim > 0 &&
                          std::abs(args_.kept_in_strides[0]) < std::abs(args_.reduced_in_strides[0]);
     const std::int64_t width = args_.kept_ndim > 0 ? args_.kept_shape[0] : 1;
-    const std::int64_t step = columns ? std::min(width, kReduceColumns) : 1;
+    const std::int64_t step = columns ? column_step(width) : 1;
     std::int64_t index[kLoopDims]{};
     const char* in = static_cast<const char*>(args_.in);
     char* out = call_.out;
     for (std::int64_t done = 0; done < args_.kept_size; done += width) {
-      for (std::int64_t c = 0; c < width; c += step)
-        reduce_columns(in + c * kept_stride(), out + c * out_stride(), std::min(step, width - c));
+      for (std::int64_t c = 0; c < width; c += step) {
+        const std::int64_t rest = std::min(step, width - c), first = is_better_twice(rest, step) ? width - step : c;
+        reduce_columns(in + first * kept_stride(), out + first * out_stride(), std::min(step, width - first));
+      }
       for (int d = 1; d < args_.kept_ndim; ++d) {
         in += args_.kept_in_strides[d];
         out += call_.out_strides[d];
@@ -103,10 +109,28 @@ class Reducer {
   std::int64_t kept_stride() const { return args_.kept_ndim > 0 ? args_.kept_in_strides[0] : 0; }
   std::int64_t out_stride() const { return args_.kept_ndim > 0 ? call_.out_strides[0] : 0; }
 
+  static constexpr std::int64_t kMostColumns = is_count_v<R> ? kCountColumns : kReduceColumns;
+  static std::int64_t column_step(std::int64_t width) noexcept {
+    if (width >= kMostColumns) return kMostColumns;
+    return is_count_v<R> && width >= kFewColumns ? kFewColumns : std::min(width, kReduceColumns);
+  }
+
+  // Whether fewer columns than a step take longer than a step some of whose columns are done already.
+  static bool is_better_twice(std::int64_t columns, std::int64_t step) noexcept {
+    return columns < step && (is_count_v<R> || (Lanes<R>::exist && columns > step / 4));
+  }
+
   void reduce_columns(const char* in, char* out, std::int64_t columns) const {
-    Acc acc[kReduceColumns];
+    Acc acc[kMostColumns];
     std::fill_n(acc, columns, functor_.identity());
     if (args_.reduced_size > 0) reduce_rows(in, columns, 0, args_.reduced_size, acc);
+    if constexpr (is_count_v<R>) {  // asked once for all columns
+      const auto store = [&](auto answer) {
+        for (std::int64_t c = 0; c < columns; ++c) *reinterpret_cast<bool*>(out + c * out_stride()) = answer(acc[c]);
+      };
+      if (args_.op == ReduceOp::kAny) return store([](Acc count) { return count != 0; });
+      if (args_.op == ReduceOp::kAll) return store([n = args_.reduced_size](Acc count) { return count == n; });
+    }
     for (std::int64_t c = 0; c < columns; ++c) functor_.store(acc[c], out + c * out_stride());
   }
 
@@ -126,7 +150,8 @@ class Reducer {
     reduce_rows(in, columns, first, middle, acc);
     if (columns == 1 && is_decided(*acc, middle - first)) return;
     if constexpr (R::kFindsLater) return reduce_rows(in, columns, middle, last, acc);  // knows what was larger before
-    Acc other[kReduceColumns];
+    if (is_count_v<R> && columns > 1) return reduce_rows(in, columns, middle, last, acc);
+    Acc other[kMostColumns];
     std::fill_n(other, columns, functor_.identity());
     reduce_rows(in, columns, middle, last, other);
     for (std::int64_t c = 0; c < columns; ++c) functor_.combine(acc[c], other[c]);
@@ -136,7 +161,7 @@ class Reducer {
   void reduce_leaf(const char* in, std::int64_t columns, std::int64_t first, std::int64_t last, Acc* acc) const {
     std::int64_t index[kLoopDims]{};
     std::int64_t position = 0;
-    for (std::int64_t d = 0, rest = first; d < args_.reduced_ndim; ++d) {
+    for (std::int64_t d = 0, rest = first; rest > 0 && d < args_.reduced_ndim; ++d) {
       index[d] = rest % args_.reduced_shape[d];
       rest /= args_.reduced_shape[d];
       in += index[d] * args_.reduced_in_strides[d];
@@ -190,11 +215,29 @@ class Reducer {
     return i;
   }
 
+  // Counts single bytes in as many bytes, until these are full; returns how many were looked at.
+  [[gnu::always_inline]] inline std::int64_t count_bytes(const char* in, std::int64_t stride, std::int64_t n,
+                                                         Acc& acc) const {
+    constexpr std::int64_t kRows = std::numeric_limits<std::uint8_t>::max();
+    const std::int64_t rows = std::min(n / kByteLanes, kRows);
+    std::uint8_t lanes[kByteLanes] = {};
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t k = 0; k < kByteLanes; ++k)
+        lanes[k] = static_cast<std::uint8_t>(lanes[k] + R::nonzero(load(in + (row * kByteLanes + k) * stride)));
+    std::int32_t sum = 0;
+    for (std::int64_t k = 0; k < kByteLanes; ++k) sum += lanes[k];
+    acc += sum;
+    return rows * kByteLanes;
+  }
+
   // Always inlined, so that a constant stride becomes vector loads.
   [[gnu::always_inline]] inline void elements(const char* in, std::int64_t stride, std::int64_t n,
                                               std::int64_t position, std::int64_t step, Acc& acc) const {
     std::int64_t i = 0;
-    if constexpr (Lanes<R>::exist) {
+    if constexpr (is_count_v<R> && sizeof(In) == 1) {
+      for (; i + kByteLanes <= n; i += count_bytes(in + i * stride, stride, n - i, acc)) {
+      }
+    } else if constexpr (Lanes<R>::exist) {
       if (n >= 2 * kLaneCount<R>) i = lanes<R>(functor_, in, stride, n, acc);
     } else if constexpr (R::kFindsLater) {
       // Most runs have nothing larger than what was found before, and no NaN.
@@ -215,11 +258,28 @@ class Reducer {
     for (; i < n; ++i) functor_.add(acc, load(in + i * stride), position + i * step);
   }
 
+  // Counts of up to kColumnLeaf rows in integers as wide as the elements are.
+  template <std::int64_t kColumns>
+  [[gnu::always_inline]] inline void count_columns(const char* in, std::int64_t stride, std::int64_t n,
+                                                   std::int64_t column_stride, Acc* acc) const {
+    using Lane = std::conditional_t<sizeof(In) == 1, std::uint8_t,
+                                    std::conditional_t<sizeof(In) == 2, std::uint16_t, std::uint32_t>>;
+    static_assert(kColumnLeaf <= std::numeric_limits<std::uint8_t>::max());
+    Lane lanes[kColumns] = {};
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t c = 0; c < kColumns; ++c)
+        lanes[c] = static_cast<Lane>(lanes[c] + R::nonzero(load(in + i * stride + c * column_stride)));
+    for (std::int64_t c = 0; c < kColumns; ++c) acc[c] += lanes[c];
+  }
+
   [[gnu::always_inline]] inline void rows_of_columns(const char* in, std::int64_t stride, std::int64_t n,
                                                      std::int64_t position, std::int64_t step, std::int64_t columns,
                                                      std::int64_t column_stride, Acc* acc) const {
     std::int64_t i = 0;
-    if (Lanes<R>::exist && columns == kReduceColumns) {
+    if constexpr (is_count_v<R>) {
+      if (columns == kCountColumns) return count_columns<kCountColumns>(in, stride, n, column_stride, acc);
+      if (columns == kFewColumns) return count_columns<kFewColumns>(in, stride, n, column_stride, acc);
+    } else if (Lanes<R>::exist && columns == kReduceColumns) {
       Acc lanes[kReduceColumns];  // nothing else points here, so that the compiler need not store them a row
       std::copy_n(acc, kReduceColumns, lanes);
       for (; i < n; ++i)

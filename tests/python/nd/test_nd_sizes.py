@@ -144,3 +144,18 @@ def test_matrix_products_of_small_extents_in_every_layout(dtype, device):
         for a, b in itertools.product(lefts, rights):
             got = (a @ b).astype("complex128").get()
             np.testing.assert_array_equal(got, want != 0 if dtype == "bool" else want, err_msg=f"{m}, {k}, {n}")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("rows", [1, 127, 129, 300, 70_000])
+def test_counts_are_whole_for_all_numbers_of_rows_and_columns(rows, dtype, device):
+    """Narrow integers count a part of the rows, and columns are taken by fives of hundreds, or by sixties."""
+    for columns in [1, 63, 64, 65, 511, 513, 700] if rows < 1000 else [3, 65]:
+        values = np.random.default_rng(columns).integers(0, 9, (rows, columns)).astype(dtype)
+        values[:, columns // 2] = 1
+        for layout in (values, np.asfortranarray(values), values[::-1, ::-1]):
+            x = nd.asarray(layout, device=device)
+            for function in ("any", "all", "count_nonzero"):
+                for axis in (0, 1, None):
+                    got = getattr(nd, function)(x, axis=axis)
+                    np.testing.assert_array_equal(nd.asnumpy(got), getattr(np, function)(layout, axis=axis))
