@@ -35,4 +35,9 @@ Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& in
 // Where each of `values` would go into the sorted 1-D array; int64, of the values' shape. One dtype.
 Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tensor& result);
 
+// The piecewise linear function through (knots, values), two vectors of one length > 0, at `at`; outside `left` and
+// `right`. Float64 on the host alone.
+Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, double left, double right,
+                   Tensor& result);
+
 }  // namespace dlbridge::nd

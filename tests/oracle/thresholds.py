@@ -90,6 +90,8 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/nonzero.cu:kTile": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+        "host/interpolate.cpp:kNext": ELEMENTS,
+        "host/interpolate.cpp:kSearched": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
         "host/search.cpp:kBlock": ELEMENTS,
         "host/search.cpp:kKeptKeys": ELEMENTS,

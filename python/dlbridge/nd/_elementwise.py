@@ -309,6 +309,9 @@ def _in_one_period(at: ndarray, knots: ndarray, values: ndarray, period: float) 
     return at, knots, concatenate([values[-1:], values, values[:1]])
 
 
+_ENDS = (int, float, type(None))  # what interp() takes for numbers beside the knots without asking what they are
+
+
 def interp(
     x: ArrayLike,
     xp: ArrayLike,
@@ -333,6 +336,13 @@ def interp(
         at, knots, values = _in_one_period(at, knots, values, abs(period))
         left = right = None
     values = values.astype("complex128" if kind_of(values.dtype) == "c" else "float64", copy=False)
+    if (
+        isinstance(at, _native.HostArray)
+        and values.dtype == "float64"
+        and all(isinstance(x, _ENDS) for x in (left, right))
+    ):
+        ends = [float(values[k]) if x is None else float(x) for k, x in ((0, left), (-1, right))]
+        return _native.interpolate_on_host(at, knots, values, *ends)
     if knots.size == 1:
         inner = _native.where(at == at, values[0], at)
     else:

@@ -213,6 +213,26 @@ PyObject* searchsorted_flat(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::searchsorted(sorted, values, right, out); });
 }
 
+constexpr char kInterp[] = "interp()";
+constexpr char kInterpolateOnHost[] =
+    "interpolate_on_host($module, at, knots, values, left, right)\n--\n\n"
+    "The piecewise linear function through (knots, values) at `at`, of arrays of float64 on the host.";
+PyObject* interpolate_on_host(PyObject*, const Call& a) {
+  const Tensor& at = a.array(0);
+  const Tensor& knots = a.array(1);
+  const Tensor& values = a.array(2);
+  for (const Tensor* x : {&at, &knots, &values})
+    if (core::dtype_of(*x) != DType::kFloat64 || !is_host(x->dl.device))
+      throw_issue(a.operation(), ErrorCode::kMalformed, "needs float64 on the host, got " + core::describe(*x));
+  if (knots.dl.ndim != 1 || values.dl.ndim != 1 || knots.size != values.size || knots.size == 0)
+    throw_issue(a.operation(), ErrorCode::kMalformed,
+                "needs two vectors of one length > 0, got " + core::describe(knots) + " and " + core::describe(values));
+  const double left = PyFloat_AsDouble(a.given(3)), right = PyFloat_AsDouble(a.given(4));
+  checked(PyErr_Occurred() == nullptr);
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::interpolate(at, knots, values, left, right, out); });
+}
+
 }  // namespace
 
 std::vector<PyType_Slot> subscript_slots() {
@@ -222,7 +242,8 @@ std::vector<PyType_Slot> subscript_slots() {
 
 void init_indexing(PyObject* module) {
   add_functions(module, {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(),
-                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>()});
+                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
+                         method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
 }
 
 }  // namespace dlbridge::py::nd

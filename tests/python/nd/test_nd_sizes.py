@@ -159,3 +159,18 @@ def test_counts_are_whole_for_all_numbers_of_rows_and_columns(rows, dtype, devic
                 for axis in (0, 1, None):
                     got = getattr(nd, function)(x, axis=axis)
                     np.testing.assert_array_equal(nd.asnumpy(got), getattr(np, function)(layout, axis=axis))
+
+
+@pytest.mark.parametrize("order", ["ascending", "shuffled", "descending"])
+@pytest.mark.parametrize("knots", [1, 2, 3, 40, 3000])
+def test_interp_of_numbers_in_any_order_is_numpys(knots, order, device):
+    random = np.random.default_rng(knots)
+    xp, fp = np.sort(random.normal(size=knots)), random.normal(size=knots)
+    for count in (0, 1, 63, 64, 65, 128, 5000):
+        few = np.resize(np.append(xp, [np.nan, -np.inf, np.inf, -0.0]), count // 2)  # knots, and what has none
+        x = np.sort(np.concatenate([random.normal(scale=2, size=count - len(few)), few]))
+        x = {"ascending": x, "shuffled": random.permutation(x), "descending": x[::-1]}[order]
+        for ends in ({}, {"left": -7}, {"right": np.nan, "left": 0.5}):
+            got = nd.interp(*(nd.asarray(a, device=device) for a in (x, xp, fp)), **ends)
+            want = np.where(np.isnan(x), np.nan, np.interp(x, xp, fp, **ends))  # NumPy's NaN is lost at a single knot
+            np.testing.assert_allclose(nd.asnumpy(got), want, rtol=1e-12, atol=1e-12)
