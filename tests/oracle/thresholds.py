@@ -40,6 +40,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
         "host/elementwise_cast.cpp:kRepeatedBytes": BYTES,
+        "host/elementwise_math.cpp:kMoved": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
     },
     "transpose": {

@@ -3,6 +3,8 @@
 namespace dlbridge::nd::host_kernels {
 namespace {
 
+constexpr std::int64_t kMoved = 8 * kBlock;  // elements that are moved to where the function finds them, at a time
+
 // All elements go the way of vectors, the last few, too, so that what an element becomes does not depend on its place.
 template <Op op, DType compute>
 void vector_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
@@ -18,14 +20,14 @@ void vector_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
     }
   }
   const InnerLoop load = cast_loop(compute, arithmetic), store = cast_loop(arithmetic, compute);
-  alignas(64) A block[kBlock];
-  for (; i < n; i += kBlock) {
-    const std::int64_t count = std::min(kBlock, n - i);
+  alignas(64) A block[kMoved];
+  for (; i < n; i += kMoved) {
+    const std::int64_t count = std::min(kMoved, n - i), blocks = (count + kBlock - 1) / kBlock * kBlock;
     char* const in[] = {reinterpret_cast<char*>(block), data[1] + i * strides[1]};
     const std::int64_t in_strides[] = {sizeof(A), strides[1]};
     load(in, in_strides, count);
-    std::fill(block + count, block + kBlock, block[0]);
-    function(block, block, kBlock);
+    std::fill(block + count, block + blocks, block[0]);
+    function(block, block, blocks);
     char* const out[] = {data[0] + i * strides[0], reinterpret_cast<char*>(block)};
     const std::int64_t out_strides[] = {strides[0], sizeof(A)};
     store(out, out_strides, count);
