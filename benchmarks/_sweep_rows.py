@@ -70,7 +70,8 @@ def tame(case: Case) -> Case:
     names = names_of(case.code)
     inputs = []
     for name, spec in case.inputs:
-        fill = spec.fill
+        # What is sorted has few equal numbers: many are a route of their own, too.
+        fill = "any" if spec.fill == "ties" and case.family == "sorting" else spec.fill
         if fill == "any" and spec.dtype not in (*INTS, "bool"):
             fill = "unit" if names & UNIT else "positive" if names & POSITIVE else "finite"
         elif fill == "ties" and spec.dtype not in (*INTS, "bool"):

@@ -18,6 +18,7 @@ import _sweep_report  # noqa: E402
 import sweep  # noqa: E402
 from _sweep_peers import OURS, Peer, Torch, function_of, timed_code  # noqa: E402
 from _sweep_rows import DTYPES, LAYOUTS, REDUCED, Spot, in_order, walk  # noqa: E402
+from oracle.arrays import values_of  # noqa: E402
 
 pytestmark = pytest.mark.no_sanitizer  # it measures time
 
@@ -57,6 +58,15 @@ def test_the_walk_has_every_dtype_layout_and_axis(spots):
     for code in ("xp.sum(x, axis=a)", "xp.cumsum(x, axis=a)"):
         axes = {spot.case.code for spot in spots if spot.subject == code}
         assert axes == {code.replace("=a", f"={axis}") for _, axis in REDUCED}
+
+
+def test_what_is_sorted_has_few_equal_numbers(spots):
+    """Few distinct values are sorted by other routes than numbers as they come."""
+    sorts = [spot for spot in spots if spot.case.code in ("xp.sort(x)", "xp.argsort(x, kind='stable')")]
+    for spec in {spot.case.inputs[0][1] for spot in sorts if spot.dtype in ("int32", "int64", "float32", "float64")}:
+        values = values_of(spec, (1000,))
+        assert len(np.unique(values)) > 600
+    assert sorts
 
 
 def test_no_row_is_there_twice(spots):
