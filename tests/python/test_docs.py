@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import caster_support
 import dlbridge
 import pytest
 from dlbridge import nd
@@ -132,6 +133,21 @@ def test_python_that_is_not_run_is_python_all_the_same(page):
         assert kind in {"", "gpu", "fragment"} or kind.endswith(".py"), f"line {line}"
         if ">>>" not in source:
             ast.parse(source)
+
+
+@pytest.mark.no_sanitizer
+def test_an_extension_that_is_shown_in_part_compiles(tmp_path):
+    """The module at the head of the page, whose blur() is the reader's own."""
+    shown = [
+        source
+        for _, language, kind, source in blocks(REPOSITORY / "docs/cpp_extensions.md")
+        if language == "cpp" and not kind
+    ]
+    assert len(shown) == 1
+    (tmp_path / "shown.cpp").write_text(shown[0])
+    command = [*caster_support.compiler_command(), "-fsyntax-only", str(tmp_path / "shown.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_example_with_a_wrong_result_is_found():
