@@ -113,6 +113,8 @@ const _: () = assert!(std::mem::size_of::<Table>() == 112 && std::mem::size_of::
 const _: () = assert!(std::mem::size_of::<Need>() == 16 && std::mem::size_of::<Managed>() == 80);
 
 extern "C" {
+    pub fn PyArg_ParseTuple(args: *mut PyObject, format: *const c_char, ...) -> c_int;
+    fn PyModule_Create2(def: *mut ModuleDef, version: c_int) -> *mut PyObject;
     fn PyCapsule_Import(name: *const c_char, no_block: c_int) -> *mut c_void;
     fn PyErr_Format(exception: *mut PyObject, format: *const c_char, ...) -> *mut PyObject;
     static PyExc_ImportError: *mut PyObject;
@@ -263,4 +265,30 @@ fn wrapped<T: Element>(
         (table.release)(tensor);
         out
     }
+}
+
+/// What Python calls: with the module, and with a tuple of the arguments.
+pub type Function = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
+
+#[repr(C)]
+struct MethodDef(*const c_char, Option<Function>, c_int, *const c_char);
+#[repr(C)] // of CPython with a GIL: reference count, type, init, index, copy; name, doc, size, methods; …
+struct ModuleDef([usize; 5], *const c_char, *const c_char, isize, *mut MethodDef, [usize; 4]);
+
+/// The module that PyInit_… returns, for those who have no crate that makes it: the name, the function and the docstring
+/// of each function. All texts end in \0. Null with ImportError where the installed dlbridge does not fit.
+pub fn module(name: &'static str, functions: &[(&'static str, Function, &'static str)]) -> *mut PyObject {
+    fn text(one: &'static str) -> *const c_char {
+        assert!(one.ends_with('\0'));
+        one.as_ptr().cast()
+    }
+    if api().is_none() {
+        return std::ptr::null_mut();
+    }
+    let named = functions.iter().map(|&(name, function, doc)| MethodDef(text(name), Some(function), 1, text(doc)));
+    let end = MethodDef(std::ptr::null(), None, 0, std::ptr::null());
+    // CPython keeps both as long as the process lasts.
+    let methods = Box::leak(named.chain([end]).collect::<Box<[_]>>()).as_mut_ptr();
+    let def = ModuleDef([1, 0, 0, 0, 0], text(name), std::ptr::null(), -1, methods, [0; 4]);
+    unsafe { PyModule_Create2(Box::leak(Box::new(def)), 1013) }
 }
