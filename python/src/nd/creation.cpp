@@ -216,9 +216,26 @@ Ref read_source(PyObject* object, Copies copies) {
   throw PythonError();
 }
 
+// What an object that speaks no protocol gives as its array where it is one of CuPy's friends; else the refusal again.
+Ref array_within(PyObject* object) {
+  if (PyErr_ExceptionMatches(exceptions.protocol) == 0) throw PythonError();
+  Ref refusal = take_exception();
+  if (PyObject_HasAttrString(object, "__cupy_get_ndarray__") != 0)
+    return owned(PyObject_CallMethod(object, "__cupy_get_ndarray__", nullptr));
+  set_exception(std::move(refusal));
+  throw PythonError();
+}
+
 Ref adopt_any(PyObject* object, Copies copies = Copies::kNever) {
   if (is_array(object)) return Ref::borrow(object);
-  return owned(adopt(as_tensor(read_source(object, copies).get())));
+  Ref within;
+  try {
+    return owned(adopt(as_tensor(read_source(object, copies).get())));
+  } catch (const PythonError&) {
+    within = array_within(object);
+  }
+  if (is_array(within.get())) return within;
+  return owned(adopt(as_tensor(read_source(within.get(), copies).get())));
 }
 PyObject* adopt_tensor(PyObject* tensor) noexcept {
   return guarded([=] { return adopt_any(tensor).release(); });

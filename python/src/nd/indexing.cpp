@@ -57,12 +57,17 @@ void add_array(PyObject* array, core::IndexItem& out) {
   out.array = &tensor_of(array);
 }
 
+bool names_an_array(PyObject* object) {
+  return PyObject_HasAttrString(object, "__dlpack__") != 0 ||
+         PyObject_HasAttrString(object, "__cupy_get_ndarray__") != 0;
+}
+
 // Lists, NumPy arrays, bools and arrays of other frameworks become arrays on x's device.
 [[gnu::cold]] void convert_item(PyObject* object, DLDevice device, Key& key, core::IndexItem& out) {
   if (key.made_count == core::kMaxIndexArrays) throw_bad_item(object);
   const bool is_list = PyList_Check(object) || PyTuple_Check(object);
   if (!is_list && !PyBool_Check(object) && PyNumber_Check(object) == 0 && !PyObject_CheckBuffer(object) &&
-      PyObject_HasAttrString(object, "__dlpack__") == 0)
+      !names_an_array(object))
     throw_bad_item(object);
   Ref array = owned(to_array(object, std::nullopt, device, std::nullopt));
   if (is_list && tensor_of(array.get()).size == 0)  // without elements a list tells no dtype

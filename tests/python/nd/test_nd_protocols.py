@@ -279,3 +279,36 @@ def test_reference_counts_are_stable(device):
         _ = x + x, x.T, x[1:], x.sum(), nd.add(x, x, out=x), x.__dlpack__(), repr(x), x.flags, x.device
     del _
     assert sys.getrefcount(x) == before
+
+
+class Holder:
+    """An object as CuPy takes it: its array, without a protocol."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __cupy_get_ndarray__(self):
+        if isinstance(self.array, Exception):
+            raise self.array
+        return self.array
+
+
+def test_objects_that_hold_an_array_as_cupys_friends_do_are_read(device):
+    x = nd.arange(4, device=device)
+    assert nd.asarray(Holder(x)) is x
+    copied = nd.array(Holder(x))
+    assert copied.data_ptr != x.data_ptr and copied.tolist() == [0, 1, 2, 3]
+    assert nd.asarray([Holder(x), Holder(x)]).tolist() == [[0, 1, 2, 3]] * 2
+    y = nd.zeros(4, "int64", device=device)
+    y[...] = Holder(x)
+    assert y.tolist() == [0, 1, 2, 3] and y[Holder(x[:2])].tolist() == [0, 1]
+    assert y[[Holder(x)]].tolist() == y[[x]].tolist() and y[Holder(x[1:3]),].tolist() == [1, 2]
+    theirs = np.arange(3.0)
+    assert nd.asarray(Holder(theirs), device="cpu").data_ptr == theirs.ctypes.data
+    looped = Holder(None)
+    looped.array = looped
+    for held, error in ((None, dlbridge.ProtocolError), (KeyError("gone"), KeyError), (looped, dlbridge.ProtocolError)):
+        with pytest.raises(error):
+            nd.asarray(held if held is looped else Holder(held))
+    with pytest.raises(dlbridge.ProtocolError):
+        nd.asarray(object())
