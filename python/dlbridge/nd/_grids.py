@@ -169,7 +169,8 @@ class _Grid:
         return f"<dlbridge.nd.{self._name}>"
 
     @staticmethod
-    def _points(part: slice) -> ndarray:
+    def _points(part: slice, places: ndarray | None = None) -> ndarray:
+        """places: those of a number of points between bounds in arrays, where they do not lie in a line."""
         from dlbridge.nd._ranges import arange, linspace
 
         start = 0 if part.start is None else part.start
@@ -178,7 +179,8 @@ class _Grid:
             n = int(abs(step))
             if isinstance(start, ndarray) or isinstance(part.stop, ndarray):
                 between = part.stop - start
-                found: ndarray = count_up(n, between.device) * (between / (n - 1) if n > 1 else 1) + start
+                counted = count_up(n, between.device) if places is None else places
+                found: ndarray = counted * (between / (n - 1) if n > 1 else 1) + start
                 return found
             points: ndarray = linspace(start, part.stop, n)
             return points
@@ -190,15 +192,15 @@ class _Grid:
         vectors = [self._points(part) for part in key]
         dtype = _native.result_type(*[v.dtype for v in vectors])
         n = len(vectors)
-        grids = [
-            v.astype(dtype, copy=False).reshape([-1 if a == axis else 1 for a in range(n)])
-            for axis, v in enumerate(vectors)
-        ]
+        along = [tuple(slice(None) if a == axis else None for a in range(n)) for axis in range(n)]
         if self._sparse:
-            return tuple(grids)
-        x = _native.empty((n, *(v.size for v in vectors)), dtype, device=one_device(vectors, self._name))
-        for axis, grid in enumerate(grids):
-            x[axis] = grid
+            return tuple(v.astype(dtype, copy=False)[axes] for v, axes in zip(vectors, along, strict=True))
+        extents = [int(abs(part.step)) if v.ndim > 1 else v.size for v, part in zip(vectors, key, strict=True)]
+        x = _native.empty((n, *extents), dtype, device=one_device(vectors, self._name))
+        for axis, (v, part) in enumerate(zip(vectors, key, strict=True)):
+            x[axis] = (
+                v[along[axis]] if v.ndim == 1 else self._points(part, count_up(extents[axis], v.device)[along[axis]])
+            )
         return x
 
 

@@ -141,6 +141,8 @@ EXPRESSIONS = [
     "[xp.nanargmin(a, 0, out=p), p]",
     "xp.mgrid[v[:, None] : v[:, None] + 1 : 4j]",
     "[xp.ogrid[w[0] : w : 1j], xp.mgrid[w : 2 : 4j]]",
+    *(f"[*xp.{grid}[v[:, None] : v[:, None] + 1 : 7j, w[None] : w[None] * 2 : 4j]]" for grid in ("mgrid", "ogrid")),
+    *(f"[*xp.{grid}[w[:, None] : 2 : 4j, 1:6:2]]" for grid in ("mgrid", "ogrid")),
     "xp.lib.stride_tricks.as_strided(v, (3, 2), (8, 16))",
     *(
         f"xp.lib.stride_tricks.sliding_window_view(a, {window})"
