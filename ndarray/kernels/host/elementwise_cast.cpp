@@ -33,36 +33,43 @@ void run_copy(char* const* data, const std::int64_t* strides, std::int64_t n) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// float16 by the instructions that machines with AVX2 have, where both sides are dense: all else is run_cast's.
-constexpr std::int64_t kHalves = 8;  // of one instruction
-
-template <class From, class To, class Convert>
+// float16 by the instructions that machines with AVX2 have, where both sides are dense: all else is run_cast's. Of
+// kHalves elements at a time.
+template <class To, class From, std::int64_t kHalves, class Convert>
 [[gnu::always_inline]] inline void run_half_cast(char* const* data, const std::int64_t* strides, std::int64_t n,
                                                  Convert convert) {
-  std::int64_t done = 0;
+  char* out = data[0];
+  const char* in = data[1];
   if (strides[0] == sizeof(To) && strides[1] == sizeof(From))
-    for (; done + kHalves <= n; done += kHalves) convert(data[0] + done * strides[0], data[1] + done * strides[1]);
-  char* const rest[] = {data[0] + done * strides[0], data[1] + done * strides[1]};
-  if (done < n) run_cast<From, To>(rest, strides, n - done);
+    for (; n >= kHalves; n -= kHalves, out += kHalves * sizeof(To), in += kHalves * sizeof(From)) convert(out, in);
+  char* const rest[] = {out, const_cast<char*>(in)};
+  if (n > 0) run_cast<From, To>(rest, strides, n);
 }
-[[gnu::target("avx,f16c")]] void half_to_single(char* const* data, const std::int64_t* strides, std::int64_t n) {
-  run_half_cast<float16, float>(data, strides, n, [](char* out, const char* in) __attribute__((target("avx,f16c"))) {
-    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
-    _mm256_storeu_ps(reinterpret_cast<float*>(out), _mm256_cvtph_ps(halves));
-  });
-}
-[[gnu::target("avx,f16c")]] void single_to_half(char* const* data, const std::int64_t* strides, std::int64_t n) {
-  run_half_cast<float, float16>(data, strides, n, [](char* out, const char* in) __attribute__((target("avx,f16c"))) {
-    const __m256 singles = _mm256_loadu_ps(reinterpret_cast<const float*>(in));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(singles, _MM_FROUND_TO_NEAREST_INT));
-  });
-}
+#define DLBRIDGE_ND_HALF_CASTS(name, isa, halves, half_type, load_halves, store_halves, prefix)                 \
+  [[gnu::target(isa)]] void name##_from_half(char* const* data, const std::int64_t* strides, std::int64_t n) {  \
+    run_half_cast<float, float16, halves>(                                                                      \
+        data, strides, n, [](char* out, const char* in) __attribute__((target(isa))) {                          \
+          const auto found = load_halves(reinterpret_cast<const half_type*>(in));                               \
+          prefix##_storeu_ps(reinterpret_cast<float*>(out), prefix##_cvtph_ps(found));                          \
+        });                                                                                                     \
+  }                                                                                                             \
+  [[gnu::target(isa)]] void name##_to_half(char* const* data, const std::int64_t* strides, std::int64_t n) {    \
+    run_half_cast<float16, float, halves>(                                                                      \
+        data, strides, n, [](char* out, const char* in) __attribute__((target(isa))) {                          \
+          const auto found = prefix##_loadu_ps(reinterpret_cast<const float*>(in));                             \
+          store_halves(reinterpret_cast<half_type*>(out), prefix##_cvtps_ph(found, _MM_FROUND_TO_NEAREST_INT)); \
+        });                                                                                                     \
+  }
+DLBRIDGE_ND_HALF_CASTS(eight, "avx,f16c", 8, __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm256)
+DLBRIDGE_ND_HALF_CASTS(sixteen, "avx512f", 16, __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512)
+#undef DLBRIDGE_ND_HALF_CASTS
 
 InnerLoop half_cast_loop(DType from, DType to) noexcept {
-  static const bool found = __builtin_cpu_supports("avx2");
+  static const bool wide = __builtin_cpu_supports("avx512f"), found = wide || __builtin_cpu_supports("avx2");
   if (!found) return nullptr;
-  if (from == DType::kFloat16 && to == DType::kFloat32) return &half_to_single;
-  return from == DType::kFloat32 && to == DType::kFloat16 ? &single_to_half : nullptr;
+  if (from == DType::kFloat16 && to == DType::kFloat32) return wide ? &sixteen_from_half : &eight_from_half;
+  if (from == DType::kFloat32 && to == DType::kFloat16) return wide ? &sixteen_to_half : &eight_to_half;
+  return nullptr;
 }
 #else
 InnerLoop half_cast_loop(DType, DType) noexcept { return nullptr; }
