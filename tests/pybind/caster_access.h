@@ -32,7 +32,7 @@ void define_access(py::module_& m) {
     decltype(a.view().begin()) begin;
     begin = a.view().begin();
     const auto end = a.view().end();
-    return std::vector<int>(begin++, end);
+    return begin == end ? std::vector<int>() : std::vector<int>(begin++, end);
   });
   def(m, "algorithms", [](Arg<const int> a) {
     const auto v = a.view();
