@@ -135,19 +135,36 @@ def test_python_that_is_not_run_is_python_all_the_same(page):
             ast.parse(source)
 
 
+def shown_in_part(page):
+    """The first block of C++ of a page, which no file of the tree holds."""
+    return next(source for _, language, kind, source in blocks(REPOSITORY / page) if language == "cpp" and not kind)
+
+
+def check_compiles(source, folder, *options):
+    (folder / "shown.cpp").write_text(source)
+    command = [*caster_support.compiler_command(), *options, "-fsyntax-only", str(folder / "shown.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.no_sanitizer
 def test_an_extension_that_is_shown_in_part_compiles(tmp_path):
     """The module at the head of the page, whose blur() is the reader's own."""
-    shown = [
-        source
-        for _, language, kind, source in blocks(REPOSITORY / "docs/cpp_extensions.md")
-        if language == "cpp" and not kind
-    ]
-    assert len(shown) == 1
-    (tmp_path / "shown.cpp").write_text(shown[0])
-    command = [*caster_support.compiler_command(), "-fsyntax-only", str(tmp_path / "shown.cpp")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    check_compiles(shown_in_part("docs/cpp_extensions.md"), tmp_path)
+
+
+@pytest.mark.no_sanitizer
+def test_converters_that_are_shown_in_part_compile(tmp_path):
+    """The lines at the head of the page, as a function of the reader's array."""
+    torch = pytest.importorskip("torch", reason="the lines convert PyTorch's tensors")
+    eigen = next((i for i in ("/usr/include/eigen3", "/usr/local/include/eigen3") if os.path.exists(i)), None)
+    if eigen is None:
+        pytest.skip("no Eigen: apt-get install libeigen3-dev")
+    headers, lines = re.fullmatch(
+        r"(.*using namespace dlbridge;\n)(.*)", shown_in_part("docs/converters.md"), re.S
+    ).groups()
+    source = f"{headers}at::Tensor shown(const at::Tensor& torch_tensor) {{\n{lines}return back;\n}}\n"
+    check_compiles(source, tmp_path, "-isystem", eigen, "-isystem", str(Path(torch.__file__).parent / "include"))
 
 
 def test_an_example_with_a_wrong_result_is_found():
