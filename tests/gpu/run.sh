@@ -137,26 +137,31 @@ run_steps() {
   return "${#failed[@]}"
 }
 
-# Lanes of steps side by side, each with a folder of its own and its GPU before the colon: what is wrong is found beside
-# other work, too. Several GPUs divide the rounds under load among them.
+# Lanes of steps side by side, divided by commas, each with a folder of its own and its GPU before the colon: what is
+# wrong is found beside other work, too. Several GPUs divide the rounds under load among them; on one they run alone
+# first, and the sanitizers by themselves at the end, for all together would want more than its memory and 16 cores.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
-  local count lanes=() pids=() i base="$out" script="$root/tests/gpu/run.sh"
+  local count phases phase lane lanes pids base="$out" script="$root/tests/gpu/run.sh"
   count="$("$python" -c 'from dlbridge import _core; print(_core.cuda_info()["device_count"])')"
-  local checks="racecheck memcheck synccheck kernels memcheck_differential"
+  local checks="kernels racecheck memcheck synccheck memcheck_differential"
   case "$count" in
-    1) lanes=("0:load" "0:tests differential" "0:$checks" "0:runner_busy" "0:fuzz") ;;
-    2 | 3) lanes=("0:load" "1:tests differential" "1:$checks" "1:runner_busy" "0:fuzz") ;;
-    *) lanes=("0:load" "1:load" "2:differential tests runner_busy" "3:$checks" "0:fuzz") ;;
+    1) phases=("0:load" "0:tests differential,0:runner_busy,0:fuzz" "0:$checks") ;;
+    2 | 3) phases=("0:load,1:tests differential,1:$checks,1:runner_busy,0:fuzz") ;;
+    *) phases=("0:load,1:load,2:differential tests runner_busy,3:$checks,0:fuzz") ;;
   esac
   [[ $count -lt 4 ]] || export ROUNDS=$(((${ROUNDS:-10} + 1) / 2))
-  for i in "${!lanes[@]}"; do
-    # shellcheck disable=SC2086  (a lane is several words)
-    CUDA_VISIBLE_DEVICES="${lanes[$i]%%:*}" bash "$script" "$base/lane$i" ${lanes[$i]#*:} & pids+=($!)
+  for phase in "${phases[@]}"; do
+    pids=()
+    IFS=, read -ra lanes <<<"$phase"
+    for lane in "${lanes[@]}"; do
+      # shellcheck disable=SC2086  (a lane is several words)
+      CUDA_VISIBLE_DEVICES="${lane%%:*}" bash "$script" "$base/${lane//[: ]/-}" ${lane#*:} & pids+=($!)
+    done
+    for lane in "${!pids[@]}"; do wait "${pids[$lane]}"; done
   done
   [[ $count -lt 2 ]] || bash "$script" "$base/both" two_gpus
-  for i in "${!pids[@]}"; do wait "${pids[$i]}"; done
-  cat "$base"/lane*/summary.txt
+  cat "$base"/*/summary.txt
   "$python" tests/gpu/seal.py write "$base" && cp tests/gpu/seal.json "$base/"
 }
 
