@@ -268,7 +268,8 @@ class Reducer {
     Lane lanes[kColumns] = {};
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t c = 0; c < kColumns; ++c)
-        lanes[c] = static_cast<Lane>(lanes[c] + R::nonzero(load(in + i * stride + c * column_stride)));
+        lanes[c] =
+            static_cast<Lane>(lanes[c] + static_cast<Lane>(R::nonzero(load(in + i * stride + c * column_stride))));
     for (std::int64_t c = 0; c < kColumns; ++c) acc[c] += lanes[c];
   }
 
