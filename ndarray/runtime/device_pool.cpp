@@ -86,6 +86,8 @@ Status DevicePool::allocate_slowly(Storage& storage, std::size_t bytes) {
     if (block == nullptr && !request.is_small) block = take_behind_event(request);
   }
   if (block == nullptr) {
+    CUcontext context = nullptr;
+    DLBRIDGE_TRY(cuda::primary_context(device_, context));  // the device may have no room for one
     CUresult result = cuda::kSuccess;
     bool over_limit = false;
     block = grow(request, result, over_limit);

@@ -11,6 +11,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 from dlbridge import _core, asdlpack, nd
 from dlbridge.nd import _native, cuda
 from fake_cuda import Memory, calls, forget, lib, main, new_calls, stream_name
@@ -94,6 +95,16 @@ def test_every_allocation_may_fail_and_nothing_is_lost():
         "sort": 3,
         "c[p] = b": 12,
     }, made
+
+
+def test_a_device_without_room_for_a_context_is_named_as_that():
+    for allocator in (pool.malloc, cuda.MemoryAsyncPool().malloc):
+        cuda.set_allocator(allocator)
+        lib.fake_cuda_fail_allocs_from(0)
+        with pytest.raises(MemoryError, match="cuDevicePrimaryCtxRetain"):
+            nd.empty(8, device="cuda:1")
+        lib.fake_cuda_fail_alloc_after(-1)
+    assert nd.empty(2, device="cuda:1").shape == (2,)
 
 
 def test_a_large_copy_may_fail_wherever_it_takes_memory():

@@ -191,12 +191,15 @@ static void* shared_memory(size_t bytes, int* fd) {
   return start != MAP_FAILED ? start : NULL;
 }
 
+/* Whether this is the allocation that was told to fail. */
+static int is_to_fail(void) {
+  const int fails = fail_alloc_after == 0;
+  if (fails ? !fail_for_good : fail_alloc_after > 0) --fail_alloc_after;
+  return fails;
+}
+
 static void* take_block(size_t bytes, int device, int kind) {
-  if (fail_alloc_after == 0) {
-    if (!fail_for_good) fail_alloc_after = -1;
-    return NULL;
-  }
-  if (fail_alloc_after > 0) --fail_alloc_after;
+  if (is_to_fail()) return NULL;
   struct block* slot = NULL;
   for (int i = 0; i < block_count && slot == NULL; ++i)
     if (blocks[i].start == NULL) slot = &blocks[i];
@@ -362,7 +365,10 @@ EXPORT CUresult cuDeviceGetAttribute(int* value, int attribute, int device) {
 EXPORT CUresult cuDevicePrimaryCtxRetain(struct context** out, int device) {
   ENTER();
   if (device < 0 || device >= device_count()) return leave(INVALID_DEVICE);
-  if (primaries[device].legacy == NULL) init_context(&primaries[device], device, 1);
+  if (primaries[device].legacy == NULL) { /* a context takes memory of the device */
+    if (is_to_fail()) return leave(OUT_OF_MEMORY);
+    init_context(&primaries[device], device, 1);
+  }
   LOG("ctx_retain device=%d", device);
   *out = &primaries[device];
   return leave(OK);
