@@ -101,8 +101,8 @@ def make(dtype: Any = None) -> DType:
 
 
 def equals(self: DType, other: Any) -> bool:
-    """Whether `other` names this dtype. None names float64, as for NumPy's dtypes."""
-    found = find("float64" if other is None else other)
+    """Whether `other` names this dtype. None names none: programs compare with what a table has not."""
+    found = find(other)
     return found is not None and (found.code, found.bits, found.lanes) == (self.code, self.bits, self.lanes)
 
 
