@@ -82,10 +82,14 @@ beside_load() {
   [[ ${#own[@]} -eq 0 ]] || { kill "${own[@]}" && wait "${own[@]}" 2>/dev/null; }
   return "$status"
 }
+# `rounds N COMMAND...`; past $LOAD_SECONDS no further one begins, by the time that the longest so far took.
 rounds() {
-  local failures=0 round
+  local failures=0 round begin longest=0
   for round in $(seq "$1"); do
+    [[ $((SECONDS + longest)) -le ${LOAD_SECONDS:-999999} ]] || break
+    begin=$SECONDS
     echo "== round $round" && "${@:2}" || failures=$((failures + 1))
+    [[ $((SECONDS - begin)) -le $longest ]] || longest=$((SECONDS - begin))
   done
   return "$failures"
 }
@@ -99,7 +103,16 @@ load_lanes() {
   cat "$out"/load-*.txt
   return "$failures"
 }
-load() { beside_load load_lanes; }
+# What all of them take of the GPU's memory, every two seconds: a suite beside others must not want all of it.
+load() {
+  local memory
+  nvidia-smi --query-gpu=memory.used --format=csv,noheader -l 2 >"$out/load-memory.txt" & memory=$!
+  beside_load load_lanes
+  local status=$?
+  kill "$memory" && wait "$memory" 2>/dev/null
+  echo "GPU memory in use at most: $(sort -n "$out/load-memory.txt" | tail -n 1)"
+  return "$status"
+}
 runner_busy() { beside_load rounds "${RUNNER_ROUNDS:-20}" "$python" -m dlbridge --plain -v; }
 
 differential() { "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"; }
