@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from operator import index
 
 from dlbridge.nd import _native
@@ -18,7 +20,7 @@ ndarray = _native.ndarray
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _expand_ellipses(terms: list[str], ndims: list[int], subscripts: str) -> tuple[list[str], str]:
+def _expand_ellipses(terms: list[str], ndims: tuple[int, ...], subscripts: str) -> tuple[list[str], str]:
     """The terms with letters in place of "...", and those letters; broadcast axes are aligned at the end."""
     free = [letter for letter in _LETTERS if letter not in subscripts]
     longest = max((ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term), default=0)
@@ -36,7 +38,9 @@ def _expand_ellipses(terms: list[str], ndims: list[int], subscripts: str) -> tup
     return expanded, spare
 
 
-def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+@lru_cache(maxsize=256)  # programs repeat their few subscripts, and a small product takes less time than to read them
+def _parse(subscripts: str, *ndims: int) -> tuple[tuple[str, ...], bool]:
+    """The terms and the output's, and whether a term names a letter twice."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -55,7 +59,7 @@ def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
         output = output.replace("...", spare)
     if len(set(output)) != len(output) or not set(output) <= set(joined):
         raise ValueError(f"einsum(): the output {output!r} of {subscripts!r} must name axes of the inputs, each once")
-    return terms, output
+    return (*terms, output), any(len(set(term)) < len(term) for term in terms)
 
 
 def _with_unique_letters(x: ndarray, term: str) -> tuple[ndarray, str]:
@@ -76,58 +80,82 @@ def _with_unique_letters(x: ndarray, term: str) -> tuple[ndarray, str]:
     return _native.as_strided(x, tuple(shape), tuple(strides), 0), unique
 
 
+@lru_cache(maxsize=1024)
+def _alignment(term: str, letters: str) -> tuple[tuple[int, ...] | None, tuple[slice | None, ...] | None]:
+    """What transpose() and then an index make of axes `term` those of `letters`; None for what changes nothing."""
+    axes = tuple(term.index(letter) for letter in letters if letter in term)
+    added = tuple(slice(None) if letter in term else None for letter in letters)
+    return axes if axes != tuple(range(len(term))) else None, added if None in added else None
+
+
 def _aligned(x: ndarray, term: str, letters: str) -> ndarray:
     """`x` with its axes in the order of `letters`, extents of 1 where it has none."""
-    x = x.transpose([term.index(letter) for letter in letters if letter in term])
-    return x[tuple(slice(None) if letter in term else None for letter in letters)]
+    axes, added = _alignment(term, letters)
+    if axes is not None:
+        x = x.transpose(axes)
+    return x if added is None else x[added]
 
 
-def _reduced(x: ndarray, term: str, kept: set[str]) -> tuple[ndarray, str]:
-    gone = tuple(axis for axis, letter in enumerate(term) if letter not in kept)
-    return (x.sum(axis=gone, dtype=x.dtype), "".join(c for c in term if c in kept)) if gone else (x, term)
+def _reduced(x: ndarray, term: str, kept: str) -> tuple[ndarray, str]:
+    """Without the letters that are not kept: they are summed over."""
+    left = "".join([c for c in term if c in kept])
+    if left == term:
+        return x, term
+    return x.sum(tuple([axis for axis, letter in enumerate(term) if letter not in kept]), x.dtype), left
 
 
-def _pair(a: ndarray, ta: str, b: ndarray, tb: str, kept: set[str]) -> tuple[ndarray, str]:
-    """The product of two operands, summed over the letters that nothing else needs."""
-    a, ta = _reduced(a, ta, kept | set(tb))
-    b, tb = _reduced(b, tb, kept | set(ta))
-    extents: dict[str, int] = {}
-    _note_extents(extents, a, ta)
-    _note_extents(extents, b, tb)
+@lru_cache(maxsize=1024)
+def _parts(ta: str, tb: str, kept: str) -> tuple[str, str, str, str]:
+    """The letters of both that stay, of one alone, and of both that are summed over: a batch of matrix products."""
     shared = [c for c in ta if c in tb]
-    summed = "".join(c for c in shared if c not in kept)
-    if not summed:
-        letters = "".join(dict.fromkeys(ta + tb))
-        return _native.multiply(_aligned(a, ta, letters), _aligned(b, tb, letters)), letters
-    batch = "".join(c for c in shared if c in kept)
-    rows, columns = "".join(c for c in ta if c not in tb), "".join(c for c in tb if c not in ta)
+    batch, summed = "".join(c for c in shared if c in kept), "".join(c for c in shared if c not in kept)
+    return batch, "".join(c for c in ta if c not in tb), "".join(c for c in tb if c not in ta), summed
+
+
+def _pair(a: ndarray, ta: str, b: ndarray, tb: str, kept: str, extents: dict[str, int]) -> tuple[ndarray, str]:
+    """The product of two operands, summed over the letters that nothing else needs."""
+    a, ta = _reduced(a, ta, kept + tb)
+    b, tb = _reduced(b, tb, kept + ta)
+    batch, rows, columns, summed = _parts(ta, tb, kept)
+    # Many sums of one product each: matrix products of one element would be called one by one. Those of 16-bit floats
+    # are, for they are not rounded before they are added.
+    apart = batch and not rows and not columns and a.dtype.itemsize != 2
+    if not summed or apart:
+        letters = batch + rows + columns
+        product = _native.multiply(_aligned(a, ta, letters + summed), _aligned(b, tb, letters + summed))
+        return _reduced(product, letters + summed, letters)
     left = _matrix(a, ta, batch, rows, summed, extents)
     right = _matrix(b, tb, batch, summed, columns, extents)
-    shape = [extents[c] for c in batch + rows + columns]
-    return _native.matmul(left, right).reshape(shape), batch + rows + columns
+    product = _native.matmul(left, right)
+    letters = batch + rows + columns
+    return product if len(rows) == len(columns) == 1 else product.reshape([extents[c] for c in letters]), letters
 
 
 def _matrix(x: ndarray, term: str, batch: str, first: str, second: str, extents: dict[str, int]) -> ndarray:
-    shape = [tuple(extents[c] for c in part) for part in (batch, first, second)]
-    x = _native.broadcast_to(_aligned(x, term, batch + first + second), sum(shape, ()))
-    sizes = []
-    for part in shape[1:]:
-        size = 1
-        for extent in part:
-            size *= extent
-        sizes.append(size)
-    return x.reshape((*shape[0], *sizes))
+    letters = batch + first + second
+    x = _aligned(x, term, letters)
+    shape = tuple([extents[c] for c in letters])
+    if x.shape != shape:
+        x = _native.broadcast_to(x, shape)
+    if len(first) == len(second) == 1:
+        return x
+    sides = [prod(extents[c] for c in part) for part in (first, second)]
+    return x.reshape((*shape[: len(batch)], *sides))
 
 
-def _note_extents(extents: dict[str, int], x: ndarray, term: str) -> None:
-    """Extents of 1 are broadcast, also to 0."""
-    for letter, extent in zip(term, x.shape, strict=True):
-        known = extents.get(letter, 1)
-        if extent != known and 1 not in (extent, known):
-            raise ValueError(
-                f"einsum(): the axes {letter!r} have extents {known} and {extent}; they must be equal, or 1"
-            )
-        extents[letter] = extent if known == 1 else known
+def _extents(arrays: list[ndarray], terms: list[str]) -> dict[str, int]:
+    """Letters to extents; those of 1 are broadcast, also to 0."""
+    extents: dict[str, int] = {}
+    for x, term in zip(arrays, terms, strict=True):
+        for letter, extent in zip(term, x.shape, strict=True):
+            known = extents.setdefault(letter, extent)
+            if extent != known:
+                if 1 not in (extent, known):
+                    raise ValueError(
+                        f"einsum(): the axes {letter!r} have extents {known} and {extent}; they must be equal, or 1"
+                    )
+                extents[letter] = extent if known == 1 else known
+    return extents
 
 
 def _as_text(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
@@ -165,21 +193,25 @@ def einsum(
     arrays = as_arrays(*given)
     if not arrays:
         raise ValueError("einsum(): no array; give one for each term of the subscripts")
-    terms, output = _parse(subscripts, [a.ndim for a in arrays])
-    extents: dict[str, int] = {}
-    for a, term in zip(arrays, terms, strict=True):
-        _note_extents(extents, a, term)
-    dtype = _native.result_type(*[a.dtype for a in arrays]) if dtype is None else resolve(dtype)
+    (*terms, output), repeated = _parse(subscripts, *[a.ndim for a in arrays])
+    dtype = _native.result_type(*arrays) if dtype is None else resolve(dtype)
     if len(arrays) == 1 and out is None and set(terms[0]) == set(output):
         dtype = arrays[0].dtype  # a view, as NumPy's, which has the dtype that it has
-    for a in arrays:
-        if not can_cast(a.dtype, dtype, casting):
-            raise TypeError(f"einsum(): cannot cast {a.dtype} to {dtype} (casting={casting!r}). Give casting='unsafe'")
-    pairs = [_with_unique_letters(a.astype(dtype, copy=False), term) for a, term in zip(arrays, terms, strict=True)]
-    x, term = pairs[0]
-    for position, (y, other) in enumerate(pairs[1:], 2):
-        kept = set(output).union(*[t for _, t in pairs[position:]])
-        x, term = _pair(x, term, y, other, kept)
-    x, term = _reduced(x, term, set(output))
-    result = x.transpose([term.index(letter) for letter in output])
-    return into(out, result, "einsum")
+    for position, a in enumerate(arrays):
+        if a.dtype != dtype or casting != "safe":
+            if not can_cast(a.dtype, dtype, casting):
+                raise TypeError(
+                    f"einsum(): cannot cast {a.dtype} to {dtype} (casting={casting!r}). Give casting='unsafe'"
+                )
+            arrays[position] = a.astype(dtype, copy=False)
+        if repeated:
+            arrays[position], terms[position] = _with_unique_letters(arrays[position], terms[position])
+    x, term = arrays[0], terms[0]
+    if len(arrays) > 1:
+        extents = _extents(arrays, terms)
+        for position in range(1, len(arrays)):
+            kept = output + "".join(terms[position + 1 :])
+            x, term = _pair(x, term, arrays[position], terms[position], kept, extents)
+    x, term = _reduced(x, term, output)
+    result = _aligned(x, term, output)
+    return into(out, result.view() if result is arrays[0] else result, "einsum")  # a view, where nothing is summed over
