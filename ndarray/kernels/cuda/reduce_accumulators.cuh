@@ -49,15 +49,26 @@ inline constexpr bool kHasOrderKey = [] {
   else return false;
 }();
 
-// The first of the largest of a warp, to each of its threads: reductions in hardware instead of shuffles.
+// The largest of a warp, to each of its threads: a reduction in hardware since Ampere, shuffles before.
+__device__ inline unsigned warp_max(unsigned value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xffffffffu, value);
+#else
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) value = max(value, __shfl_xor_sync(0xffffffffu, value, mask));
+  return value;
+#endif
+}
+__device__ inline unsigned warp_min(unsigned value) { return ~warp_max(~value); }
+
+// The first of the largest of a warp, to each of its threads.
 template <class Acc>
 __device__ inline void merge_warp_by_key(Acc& acc) {
   constexpr unsigned kAll = 0xffffffffu;
-  const unsigned key = order_key(acc.value), best = __reduce_max_sync(kAll, key);
+  const unsigned key = order_key(acc.value), best = warp_max(key);
   const auto position = static_cast<std::uint64_t>(acc.position);
   const unsigned high = key == best ? static_cast<unsigned>(position >> 32) : kAll;
-  const unsigned best_high = __reduce_min_sync(kAll, high);
-  const unsigned low = __reduce_min_sync(kAll, high == best_high ? static_cast<unsigned>(position) : kAll);
+  const unsigned best_high = warp_min(high);
+  const unsigned low = warp_min(high == best_high ? static_cast<unsigned>(position) : kAll);
   const int owner = __ffs(static_cast<int>(__ballot_sync(kAll, key == best))) - 1;
   acc.value = __shfl_sync(kAll, acc.value, owner);
   acc.position = static_cast<std::int64_t>(std::uint64_t{best_high} << 32 | low);
@@ -66,7 +77,7 @@ __device__ inline void merge_warp_by_key(Acc& acc) {
 // Whether this thread may hold the first of the largest of its warp, whose 32 lanes work on one row.
 template <class Value>
 __device__ inline bool leads_warp(Value seen) {
-  if constexpr (sizeof(Value) == 4) return order_key(seen) == __reduce_max_sync(0xffffffffu, order_key(seen));
+  if constexpr (sizeof(Value) == 4) return order_key(seen) == warp_max(order_key(seen));
   else return true;
 }
 
