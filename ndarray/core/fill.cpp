@@ -10,14 +10,15 @@ namespace dlbridge::nd {
 namespace {
 
 template <class KernelArgs>
-Status fill(const Tensor& out, KernelArgs& args, int (*Backend::*kernel)(const KernelArgs&), const char* name) {
+Status fill(const Tensor& out, KernelArgs& args, int (*Backend::*kernel)(const KernelArgs&), const char* name,
+            const Tensor* beside = nullptr) {
   if (!is_c_contiguous(out) || out.readonly()) return malformed("the output must be dense in C order and writable");
   if (out.size == 0) return {};
   args.dtype = dtype_of(out);
   args.n = out.size;
   args.out = out.dl.data;
-  const Tensor* const used[] = {&out};
-  KernelCall call(out.dl.device, used);
+  const Tensor* const used[] = {&out, beside};
+  KernelCall call(out.dl.device, std::span(used).first(beside == nullptr ? 1 : 2));
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   return call.end((call.backend().*kernel)(args), name);
@@ -48,8 +49,14 @@ Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, co
   return fill(out, args, &Backend::range, "range_fill()");
 }
 
-Status fill_random(const Tensor& out, RandomArgs args, std::uint64_t& used) {
-  DLBRIDGE_TRY(fill(out, args, &Backend::random, "random_fill()"));
+Status fill_random(const Tensor& out, RandomArgs args, std::uint64_t& used, const Tensor* shapes) {
+  if (shapes != nullptr) {
+    if (dtype_of(*shapes) != DType::kFloat64 || !is_c_contiguous(*shapes) || shapes->size != out.size ||
+        !same_device(shapes->dl.device, out.dl.device))
+      return malformed("the shapes must be as many float64 as there are elements, dense and on the same device");
+    args.shapes = static_cast<const double*>(shapes->dl.data);
+  }
+  DLBRIDGE_TRY(fill(out, args, &Backend::random, "random_fill()", shapes));
   used = philox::counters_used(args.distribution, dtype_of(out), out.size);
   return {};
 }

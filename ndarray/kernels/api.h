@@ -199,6 +199,15 @@ enum class Distribution : std::uint8_t {
   kNormal,       // mean a, standard deviation b, floats
   kInteger,      // [int_low, int_low + int_range): any integer dtype or bool; int_range 0 means all 2^64
   kExponential,  // scale a
+  // loc a + scale b times a formula of a uniform number
+  kLaplace,
+  kLogistic,
+  kGumbel,
+  kRayleigh,
+  kCauchy,
+  // by rejection: the gamma distribution of scale b, whose shape is a or an array's element, and its logarithm
+  kGamma,
+  kLogGamma,
 };
 
 // Philox4x32-10: element i depends on (seed, offset + i, distribution, dtype) alone, on host and device alike; each
@@ -211,6 +220,7 @@ struct RandomArgs {
   std::uint64_t seed;
   std::uint64_t offset;  // counters consumed so far
   double a, b;
+  const double* shapes;  // n of them instead of a, or null
   std::int64_t int_low;
   std::uint64_t int_range;
   StreamHandle stream;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/random/philox.h"
+#include "ndarray/kernels/random/samplers.h"
 
 namespace dlbridge::nd::cuda_kernels {
 namespace {

@@ -3,7 +3,8 @@
 #include <cstring>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/random/philox.h"
+#include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/random/samplers.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -14,7 +15,7 @@ struct Lanes {
   std::uint32_t x[4][kLanes];
 };
 
-void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) {
+DLBRIDGE_ND_CLONES void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) {
   auto& x = lanes.x;
   for (int i = 0; i < kLanes; ++i) {
     const std::uint64_t c = counter + static_cast<std::uint64_t>(i);

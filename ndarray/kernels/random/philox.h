@@ -5,9 +5,11 @@
 // Element i of a call takes counter `offset + i / k`, place `i % k`; k = elements_per_counter(distribution, dtype):
 //   k = 4: one word an element: float16, bfloat16 and float32; integers of 8 and 16 bits and bool.
 //          A normal pair (elements 2j, 2j + 1) shares its two words: the radius and the angle of Box-Muller.
-//   k = 2: two words an element: float64; integers of 32 and 64 bits. A float64 normal pair shares all four words.
-// The counter is the low half of Philox's 128 bits. The high half is 0; a rejected integer is drawn again from the same
-// place of the blocks with the high half 1, 2, ….
+//   k = 2: two words an element: float64; integers of 32 and 64 bits; formulas of a uniform number, which are computed
+//          in float64. A float64 normal pair shares all four words.
+//   k = 1: gamma variates.
+// The counter is the low half of Philox's 128 bits. The high half is 0; what is rejected is drawn again from the same
+// place of the blocks with the high half 1, 2, …
 // A generator advances its offset by counters_used().
 #pragma once
 
@@ -28,6 +30,8 @@ namespace dlbridge::nd::philox {
 
 constexpr int elements_per_counter(Distribution distribution, DType dtype) noexcept {
   if (distribution == Distribution::kInteger) return info(dtype).itemsize <= 2 ? 4 : 2;
+  if (distribution >= Distribution::kGamma) return 1;
+  if (distribution >= Distribution::kLaplace) return 2;
   return dtype == DType::kFloat64 ? 2 : 4;
 }
 
@@ -338,35 +342,4 @@ struct Integer {
   }
 };
 
-// Calls f(sampler) with the distribution that args ask for; kErrorUnsupported for a dtype that it does not have.
-template <class F>
-int visit_sampler(const RandomArgs& args, F&& f) {
-  const auto of_floats = [&]<template <class> class Sampler>() {
-    return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(Sampler<T>::make(args)); }, kErrorUnsupported);
-  };
-  switch (args.distribution) {
-    case Distribution::kUniform:
-      return Unit<float>::serves(args) ? of_floats.template operator()<Unit>()
-                                       : of_floats.template operator()<Uniform>();
-    case Distribution::kNormal: return of_floats.template operator()<Normal>();
-    case Distribution::kExponential: return of_floats.template operator()<Exponential>();
-    case Distribution::kInteger: break;
-    default: return kErrorUnsupported;
-  }
-  // Signed and unsigned integers wrap alike: the bits of the unsigned type serve both.
-  const auto integer = [&]<class T>() {
-    return Integer<T>::serves(args) ? f(Integer<T>::make(args)) : kErrorUnsupported;
-  };
-  if (args.dtype == DType::kBool) return integer.template operator()<bool>();
-  if (!contains(kIntSet, args.dtype)) return kErrorUnsupported;
-  switch (info(args.dtype).itemsize) {
-    case 1: return integer.template operator()<std::uint8_t>();
-    case 2: return integer.template operator()<std::uint16_t>();
-    case 4: return integer.template operator()<std::uint32_t>();
-    default: return integer.template operator()<std::uint64_t>();
-  }
-}
-
 }  // namespace dlbridge::nd::philox
-
-#undef DLBRIDGE_ND_NOINLINE

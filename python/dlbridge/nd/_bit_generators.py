@@ -84,10 +84,19 @@ class Philox4x32:
         with self.lock:
             self.key, self.offset = index(state["key"]), index(state["offset"])
 
-    def fill(self, x: _native.ndarray, kind: str, a: float, b: float, low: int, extent: int) -> None:
+    def fill(
+        self,
+        x: _native.ndarray,
+        kind: str,
+        a: float,
+        b: float,
+        low: int,
+        extent: int,
+        shapes: _native.ndarray | None = None,
+    ) -> None:
         """Draws a distribution of the kernels into a dense array."""
         with self.lock:
-            self.offset += _native.random_fill(x, kind, self.key, self.offset, a, b, low, extent)
+            self.offset += _native.random_fill(x, kind, self.key, self.offset, a, b, low, extent, shapes)
 
     def take(self, count: int) -> int:
         """The first of `count` counters, which no later number uses."""

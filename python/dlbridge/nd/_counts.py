@@ -6,15 +6,16 @@ rest of Stirling's formula, and deviance(k, mean) = k log(k / mean) + mean - k.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, count_up, shape_of
+from dlbridge.nd._arguments import as_array, count_up, is_scalar, shape_of
 from dlbridge.nd._distributions import _EPSILON, _FLOAT64, _checked, _count, _Distributions
 from dlbridge.nd._dtypes import kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
 
@@ -56,8 +57,46 @@ def _log_hypergeometric(k: ndarray, good: ndarray, bad: ndarray, drawn: ndarray)
     return _log_binomial(k, good, p) + _log_binomial(drawn - k, bad, p) - _log_binomial(drawn, total, p)
 
 
+# Sums of probabilities, and the count that the first stands for.
+_Table = tuple[ndarray, int]
+_Key = tuple[Any, ...]
+
+
+def _entries(n: int) -> int:
+    """How long a table for n numbers may be. Nothing else decides whether there is one, on which the numbers depend."""
+    return min(_TABLE_LIMIT, max(4096, 4 * n))
+
+
+def _table(
+    n: int,
+    parameters: list[ndarray],
+    low: ndarray,
+    high: ndarray,
+    mode: ndarray,
+    peak: ndarray,
+    log_p: Callable[..., ndarray],
+) -> _Table | None:
+    """None where it would be much longer than what is drawn.
+
+    What lies beyond it has a probability below exp(-40), which no float64 of 53 bits would draw.
+    """
+    reach = 41 / peak.item()
+    first, last = max(low.item(), mode.item() - reach) // 1, min(high.item(), mode.item() + reach) // 1
+    entries = last - first + 1
+    if not entries <= _entries(n):
+        return None
+    k = count_up(int(entries), peak.device, _FLOAT64) + first
+    sums = _native.exp(log_p(k, *parameters)).cumsum()
+    sums /= sums[-1:].copy()
+    return sums, int(first)
+
+
 class _Counts(_Distributions):
     """dtype: of integers, of floats that hold the counts, or bool: whether there is any."""
+
+    def __init__(self, seed: Any = None, *, device: DeviceLike = None) -> None:
+        super().__init__(seed, device=device)
+        self._tables: dict[_Key, _Table] = {}  # of the latest parameters that were numbers
 
     def _log_concave(
         self,
@@ -68,6 +107,7 @@ class _Counts(_Distributions):
         mode: ndarray,
         log_p: Callable[..., ndarray],
         dtype: Any,
+        key: _Key | None,
     ) -> ndarray:
         """Integers k from ends[0] to ends[1] with the probability exp(log_p(k, *parameters)), the largest at `mode`."""
         n = _count(shape)
@@ -75,9 +115,13 @@ class _Counts(_Distributions):
         mode = _native.clip(mode, low, high)
         peak = _native.exp(log_p(mode, *parameters))
         if peak.ndim == 0:
-            drawn = self._by_table(n, device, parameters, low, high, mode, peak, log_p)
-            if drawn is not None:
-                return drawn.astype(dtype, copy=False).reshape(shape)
+            table = _table(n, parameters, low, high, mode, peak, log_p)
+            if table is not None:
+                if key is not None and table[0].size <= 4096:
+                    self._tables[key] = table
+                    for older in list(self._tables)[:-16]:
+                        self._tables.pop(older, None)
+                return self._from_table(table, shape, device, dtype)
 
         def propose(
             source: _Distributions,
@@ -103,47 +147,50 @@ class _Counts(_Distributions):
         found = self._accepted(n, device, [low, high, mode, peak, *parameters], propose)
         return found.astype(dtype, copy=False).reshape(shape)
 
-    def _by_table(
-        self,
-        n: int,
-        device: DeviceLike,
-        parameters: list[ndarray],
-        low: ndarray,
-        high: ndarray,
-        mode: ndarray,
-        peak: ndarray,
-        log_p: Callable[..., ndarray],
-    ) -> ndarray | None:
-        """By the inverse of the distribution's sums; none where the table would be much longer than what is drawn.
+    def _from_table(self, table: _Table, shape: tuple[int, ...], device: DeviceLike, dtype: Any) -> ndarray:
+        """By the inverse of the distribution's sums."""
+        sums, first = table
+        drawn = _native.searchsorted_flat(sums, self._draw("uniform", (_count(shape),), _FLOAT64, None, device), True)
+        return (drawn + first if first else drawn).astype(dtype, copy=False).reshape(shape)
 
-        What lies beyond the table has a probability below exp(-40), which no float64 of 53 bits would draw."""
-        reach = 41 / peak.item()
-        first, last = max(low.item(), mode.item() - reach) // 1, min(high.item(), mode.item() + reach) // 1
-        entries = last - first + 1
-        if not entries <= min(_TABLE_LIMIT, max(4096, 4 * n)):
-            return None
-        k = count_up(int(entries), peak.device, _FLOAT64) + first
-        sums = _native.exp(log_p(k, *parameters)).cumsum()
-        sums /= sums[-1:].copy()
-        return _native.searchsorted_flat(sums, self._draw("uniform", (n,), _FLOAT64, None, device), True) + int(first)
+    def _remembered(
+        self, operation: str, size: Shape | None, device: DeviceLike, dtype: Any, *parameters: Any
+    ) -> tuple[ndarray | None, _Key | None]:
+        """What a table that was made before gives, and the key of a table: none where a parameter is an array."""
+        if not all(map(is_scalar, parameters)):
+            return None, None
+        device = _native.empty((0,), "bool", device=self._device if device is None else device).device
+        key = (operation, str(device), *map(float, parameters))
+        table, shape = self._tables.get(key), () if size is None else shape_of(size, operation)
+        if table is None or table[0].size > _entries(_count(shape)):
+            return None, key
+        return self._from_table(table, shape, device, dtype), key
 
     def poisson(
         self, lam: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many events happen, where `lam` are expected."""
         found = _number(dtype, "poisson")
+        drawn, key = self._remembered("poisson", size, device, found, lam)
+        if drawn is not None:
+            return drawn
         shape, device, (mean,) = self._parameters("poisson", size, device, lam=(lam, "count"))
         ends = mean * 0, mean * 0 + _LARGEST
-        return self._log_concave(shape, device, [mean], ends, _native.floor(mean), _log_poisson, found)
+        return self._log_concave(shape, device, [mean], ends, _native.floor(mean), _log_poisson, found, key)
 
     def binomial(
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many of `n` trials succeed, each with probability `p`."""
         found = _number(dtype, "binomial")
+        drawn, key = self._remembered("binomial", size, device, found, n, p)
+        if drawn is not None:
+            return drawn
         shape, device, (n, p) = self._parameters("binomial", size, device, n=(n, "count"), p=(p, "probability"))
         n, p = _native.floor(n) + 0 * p, p + 0 * n
-        return self._log_concave(shape, device, [n, p], (0 * n, n), _native.floor((n + 1) * p), _log_binomial, found)
+        return self._log_concave(
+            shape, device, [n, p], (0 * n, n), _native.floor((n + 1) * p), _log_binomial, found, key
+        )
 
     def hypergeometric(
         self,
@@ -160,6 +207,9 @@ class _Counts(_Distributions):
         ValueError where more are drawn than there are.
         """
         found = _number(dtype, "hypergeometric")
+        drawn, key = self._remembered("hypergeometric", size, device, found, ngood, nbad, nsample)
+        if drawn is not None:
+            return drawn
         shape, device, (good, bad, drawn) = self._parameters(
             *("hypergeometric", size, device), ngood=(ngood, "count"), nbad=(nbad, "count"), nsample=(nsample, "count")
         )
@@ -169,7 +219,7 @@ class _Counts(_Distributions):
             raise ValueError("hypergeometric(): nsample is more than ngood + nbad; draw at most as many as there are")
         ends = _native.maximum(drawn - bad, 0.0), _native.minimum(good, drawn)
         mode = _native.floor((drawn + 1) * (good + 1) / (good + bad + 2))
-        return self._log_concave(shape, device, [good, bad, drawn], ends, mode, _log_hypergeometric, found)
+        return self._log_concave(shape, device, [good, bad, drawn], ends, mode, _log_hypergeometric, found, key)
 
     def negative_binomial(
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None

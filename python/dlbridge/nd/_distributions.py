@@ -1,4 +1,4 @@
-"""Distributions of floats, made of the kernels' uniform, normal and exponential numbers."""
+"""Distributions of floats: those of the kernels with their parameters, and what is made of them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,15 @@ def _checked(value: Any, name: str, rule: str, operation: str) -> Any:
 class _Distributions(_Integers):
     """Parameters are numbers, or arrays that broadcast to `size`; ValueError for those that no distribution has."""
 
+    def _numbers(
+        self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
+    ) -> tuple[tuple[int, ...], Any, list[Any]]:
+        """As _parameters(), but numbers stay numbers where no parameter is an array."""
+        if not all(is_scalar(value) for value, _ in given.values()):
+            return self._parameters(operation, size, device, **given)
+        numbers = [_checked(float(value), name, rule, operation) for name, (value, rule) in given.items()]
+        return () if size is None else shape_of(size, operation), self._device if device is None else device, numbers
+
     def _parameters(
         self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
     ) -> tuple[tuple[int, ...], Any, list[ndarray]]:
@@ -81,22 +90,15 @@ class _Distributions(_Integers):
         return self._draw("exponential", (n,), _FLOAT64, None, device, 1.0)
 
     def _located(
-        self,
-        operation: str,
-        loc: Any,
-        scale: Any,
-        size: Shape | None,
-        dtype: DTypeLike,
-        device: Any,
-        shape_of_it: Callable[[ndarray], Any],
+        self, operation: str, loc: Any, scale: Any, size: Shape | None, dtype: DTypeLike, device: Any
     ) -> ndarray:
-        """loc + scale * shape_of_it(uniform numbers in (0, 1))."""
+        """loc + scale times the kernels' distribution of that name."""
         found = _float(dtype, operation)
-        shape, device, (loc, scale) = self._parameters(
-            operation, size, device, loc=(loc, "any"), scale=(scale, "natural")
-        )
-        n = _count(shape)
-        return _finished(loc + scale * shape_of_it(self._uniform(n, device)), shape, found)
+        shape, device, (loc, scale) = self._numbers(operation, size, device, loc=(loc, "any"), scale=(scale, "natural"))
+        if isinstance(loc, float):
+            return self._draw(operation, shape, found, None, device, loc, scale)
+        x = self._draw(operation, (_count(shape),), _FLOAT64, None, device)
+        return _finished(loc + scale * x, shape, found)
 
     # --- by one formula ----------------------------------------------------------------------------------------------
 
@@ -122,11 +124,7 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the double exponential distribution around `loc`."""
-        log = _native.log
-        return self._located(
-            *("laplace", loc, scale, size, dtype, device),
-            lambda u: _native.where(u < 0.5, log(2 * u), -log(2 * (1 - u))),
-        )
+        return self._located("laplace", loc, scale, size, dtype, device)
 
     def logistic(
         self,
@@ -138,7 +136,7 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the logistic distribution around `loc`."""
-        return self._located("logistic", loc, scale, size, dtype, device, lambda u: _native.log(u / (1 - u)))
+        return self._located("logistic", loc, scale, size, dtype, device)
 
     def gumbel(
         self,
@@ -150,21 +148,19 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the Gumbel distribution with its mode at `loc`."""
-        return self._located("gumbel", loc, scale, size, dtype, device, lambda u: -_native.log(-_native.log(u)))
+        return self._located("gumbel", loc, scale, size, dtype, device)
 
     def rayleigh(
         self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Rayleigh distribution."""
-        return self._located("rayleigh", 0.0, scale, size, dtype, device, lambda u: _native.sqrt(-2 * _native.log(u)))
+        return self._located("rayleigh", 0.0, scale, size, dtype, device)
 
     def standard_cauchy(
         self, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Cauchy distribution around 0."""
-        return self._located(
-            "standard_cauchy", 0.0, 1.0, size, dtype, device, lambda u: _native.tan((u - 0.5) * 3.141592653589793)
-        )
+        return self._located("standard_cauchy", 0.0, 1.0, size, dtype, device)
 
     def _powered(
         self,
@@ -173,11 +169,11 @@ class _Distributions(_Integers):
         size: Shape | None,
         dtype: DTypeLike,
         device: DeviceLike,
-        of: Callable[[ndarray, ndarray], Any],
+        of: Callable[[ndarray, Any], Any],
     ) -> ndarray:
         """of(exponential numbers, a)."""
         found = _float(dtype, operation)
-        shape, device, (a,) = self._parameters(operation, size, device, a=(a, "above zero"))
+        shape, device, (a,) = self._numbers(operation, size, device, a=(a, "above zero"))
         return _finished(of(self._exponential(_count(shape), device), a), shape, found)
 
     def pareto(
@@ -246,27 +242,19 @@ class _Distributions(_Integers):
 
     # --- of gamma variates -------------------------------------------------------------------------------------------
 
-    def _gammas(self, n: int, device: DeviceLike, a: ndarray) -> tuple[ndarray, ndarray | float]:
-        """x, b: x * exp(-b) is gamma distributed with shape a; b is what underflows where a is small.
+    def _gamma_variates(self, n: int, device: DeviceLike, a: Any, scale: float = 1.0, kind: str = "gamma") -> ndarray:
+        """n of shape `a`, a number or an array."""
+        if isinstance(a, float):
+            return self._draw(kind, (n,), _FLOAT64, None, device, a, scale)
+        shapes = _native.broadcast_to(a, (n,)).ravel()
+        return self._draw(kind, (n,), _FLOAT64, None, device, 0.0, scale, shapes=shapes)
 
-        Source: Marsaglia, Tsang 2000.
-        """
-        small = a < 1
-        if not bool(small.any()):
-            return self._accepted(n, device, [a], _of_marsaglia_and_tsang), 0.0
-        x = self._accepted(n, device, [_native.where(small, a + 1, a)], _of_marsaglia_and_tsang)
-        return x, _native.where(small, self._exponential(n, device) / a, 0.0)
+    def _log_gammas(self, n: int, device: DeviceLike, a: Any) -> ndarray:
+        """Logarithms of gamma variates, which do not underflow where the shape is small."""
+        return self._gamma_variates(n, device, a, kind="log_gamma")
 
-    def _gamma_variates(self, n: int, device: DeviceLike, a: ndarray) -> ndarray:
-        x, b = self._gammas(n, device, a)
-        return x * _native.exp(-b) if isinstance(b, ndarray) else x
-
-    def _log_gammas(self, n: int, device: DeviceLike, a: ndarray) -> ndarray:
-        x, b = self._gammas(n, device, a)
-        return _native.log(x) - b
-
-    def _chisquares(self, n: int, device: DeviceLike, df: ndarray) -> ndarray:
-        return 2 * self._gamma_variates(n, device, df / 2)
+    def _chisquares(self, n: int, device: DeviceLike, df: Any) -> ndarray:
+        return self._gamma_variates(n, device, df / 2, 2.0)
 
     def standard_gamma(
         self,
@@ -281,7 +269,9 @@ class _Distributions(_Integers):
         found = _float(dtype, "standard_gamma")
         if out is not None:
             device, size = out.device, _checked_out(out, size, found, "standard_gamma").shape
-        extents, device, (a,) = self._parameters("standard_gamma", size, device, shape=(shape, "natural"))
+        extents, device, (a,) = self._numbers("standard_gamma", size, device, shape=(shape, "natural"))
+        if isinstance(a, float):
+            return self._draw("gamma", extents, found, out, device, a)
         result = _finished(self._gamma_variates(_count(extents), device, a), extents, found)
         return into(out, result, "standard_gamma")
 
@@ -296,9 +286,11 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of the gamma distribution with that shape and scale."""
         found = _float(dtype, "gamma")
-        extents, device, (a, s) = self._parameters(
+        extents, device, (a, s) = self._numbers(
             "gamma", size, device, shape=(shape, "natural"), scale=(scale, "natural")
         )
+        if isinstance(a, float):
+            return self._draw("gamma", extents, found, None, device, a, s)
         return _finished(s * self._gamma_variates(_count(extents), device, a), extents, found)
 
     def beta(
@@ -306,7 +298,7 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats in [0, 1] of the beta distribution."""
         found = _float(dtype, "beta")
-        shape, device, (a, b) = self._parameters("beta", size, device, a=(a, "positive"), b=(b, "positive"))
+        shape, device, (a, b) = self._numbers("beta", size, device, a=(a, "positive"), b=(b, "positive"))
         n = _count(shape)
         x, y = self._log_gammas(n, device, a), self._log_gammas(n, device, b)
         return _finished(_native.exp(x - _native.logaddexp(x, y)), shape, found)
@@ -316,7 +308,7 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of the chi-squared distribution with `df` degrees of freedom."""
         found = _float(dtype, "chisquare")
-        shape, device, (df,) = self._parameters("chisquare", size, device, df=(df, "positive"))
+        shape, device, (df,) = self._numbers("chisquare", size, device, df=(df, "positive"))
         return _finished(self._chisquares(_count(shape), device, df), shape, found)
 
     def f(
@@ -330,7 +322,7 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of Fisher's distribution: the quotient of two chi-squared variates by their degrees of freedom."""
         found = _float(dtype, "f")
-        shape, device, (top, bottom) = self._parameters(
+        shape, device, (top, bottom) = self._numbers(
             "f", size, device, dfnum=(dfnum, "positive"), dfden=(dfden, "positive")
         )
         n = _count(shape)
@@ -342,7 +334,7 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of Student's distribution with `df` degrees of freedom."""
         found = _float(dtype, "standard_t")
-        shape, device, (df,) = self._parameters("standard_t", size, device, df=(df, "positive"))
+        shape, device, (df,) = self._numbers("standard_t", size, device, df=(df, "positive"))
         n = _count(shape)
         return _finished(self._normal(n, device) / _native.sqrt(self._chisquares(n, device, df) / df), shape, found)
 
@@ -367,16 +359,6 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def _finished(x: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
     return x.astype(dtype, copy=False).reshape(shape)
-
-
-def _of_marsaglia_and_tsang(source: _Distributions, n: int, device: DeviceLike, a: ndarray) -> tuple[ndarray, ndarray]:
-    d = a - 1 / 3
-    x = source._normal(n, device)
-    v = 1 + x / _native.sqrt(9 * d)
-    v = v * v * v
-    safe = _native.where(v > 0, v, 1.0)
-    bound = 0.5 * x * x + d * (1 - safe + _native.log(safe))
-    return d * v, (v > 0) & (-source._exponential(n, device) < bound)
 
 
 def _of_best_and_fisher(source: _Distributions, n: int, device: DeviceLike, kappa: ndarray) -> tuple[ndarray, ndarray]:

@@ -59,7 +59,7 @@ class _Draws:
         """Independent generators, which this one's later numbers do not overlap."""
         return [type(self)(bits, device=self._device) for bits in self._bits.spawn(n_children)]
 
-    # --- the four distributions of the kernels -----------------------------------------------------------------------
+    # --- distributions of the kernels -----------------------------------------------------------------------
 
     def _draw(
         self,
@@ -72,6 +72,7 @@ class _Draws:
         b: float = 1.0,
         low: int = 0,
         extent: int = 0,
+        shapes: ndarray | None = None,
     ) -> ndarray:
         if out is None:
             where = self._device if device is None else device
@@ -80,7 +81,7 @@ class _Draws:
             x = _checked_out(out, size, dtype, kind)
         dense = x if x._flags[0] else _native.empty(x.shape, x.dtype, device=x.device)
         if dense.size:
-            self._bits.fill(dense, kind, a, b, low, extent)
+            self._bits.fill(dense, kind, a, b, low, extent, shapes)
         if dense is not x:
             _native.copyto(x, dense)
         return x

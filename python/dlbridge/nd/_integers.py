@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 from operator import index
 
@@ -62,7 +63,7 @@ class _Integers(_Draws):
         """
         low, high = (0, low) if high is None else (low, high)
         found = resolve(dtype)
-        limits = (0, 1) if kind_of(found) == "b" else (iinfo(found).min, iinfo(found).max)
+        limits = _limits(found)
         if any(isinstance(bound, (list, tuple)) or getattr(bound, "ndim", 0) for bound in (low, high)):
             return self._integers_between(low, high, size, found, limits, endpoint, device)
         first, last = index(low), index(high) - (not endpoint)
@@ -107,6 +108,11 @@ class _Integers(_Draws):
 
         drawn = self._accepted(extent.size, device, [extent, excess], propose).reshape(shape)
         return (drawn + first).astype(dtype, copy=False)
+
+
+@lru_cache(maxsize=32)
+def _limits(dtype: Any) -> tuple[int, int]:
+    return (0, 1) if kind_of(dtype) == "b" else (iinfo(dtype).min, iinfo(dtype).max)
 
 
 def _less_one(bounds: Any) -> Any:

@@ -262,6 +262,7 @@ def random_fill(
     b: float = 1.0,
     int_low: int = 0,
     int_range: int = 0,
+    shapes: ndarray | None = None,
 ) -> int: ...
 
 # --- the table of operations: written by tools/write_stubs.py

@@ -10,7 +10,7 @@
 
 namespace dlbridge::py {
 
-inline constexpr int kMaxParameters = 8;
+inline constexpr int kMaxParameters = 9;
 
 // Of "scan($module, name, x, axis=None, *, dtype=None)\n--\n\nText". A "/" is for the reader: the names before it are
 // taken, too. "*shape" is a parameter that takes all that is positional, or one value by its name. "**kwargs" takes

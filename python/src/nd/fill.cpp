@@ -23,15 +23,17 @@ PyObject* range_fill(PyObject*, const Call& a) {
 }
 
 constexpr char kRandomFill[] =
-    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0)\n--\n\n"
+    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0, shapes=None)\n--\n\n"
     "Fills a dense array with Philox numbers; returns the counters used.";
 PyObject* random_fill(PyObject*, const Call& v) {
-  constexpr const char* kNames[] = {"uniform", "normal", "integer", "exponential"};
+  // In the order of core::Distribution.
+  constexpr const char* kNames[] = {"uniform", "normal",   "integer",         "exponential", "laplace",  "logistic",
+                                    "gumbel",  "rayleigh", "standard_cauchy", "gamma",       "log_gamma"};
   const Tensor& out = v.array(0);
   core::RandomArgs random{};
-  int kind = 0;
-  while (kind < 4 && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
-  if (kind == 4) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
+  std::size_t kind = 0;
+  while (kind < std::size(kNames) && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
+  if (kind == std::size(kNames)) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
   random.distribution = static_cast<core::Distribution>(kind);
   random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
   random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
@@ -41,7 +43,7 @@ PyObject* random_fill(PyObject*, const Call& v) {
   random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
   checked(PyErr_Occurred() == nullptr);
   std::uint64_t used = 0;
-  throw_if_bad(core::fill_random(out, random, used), v.operation());
+  throw_if_bad(core::fill_random(out, random, used, v.optional_array(8)), v.operation());
   return PyLong_FromUnsignedLongLong(used);
 }
 

@@ -26,7 +26,7 @@ RandomArgs request(Distribution distribution, DType dtype, std::int64_t n, void*
   args.seed = kSeed;
   args.offset = 5;
   args.b = 1;
-  args.a = distribution == Distribution::kExponential ? 1 : 0;
+  args.a = distribution == Distribution::kExponential || distribution >= Distribution::kGamma ? 1 : 0;
   return args;
 }
 
@@ -87,8 +87,11 @@ TEST(Philox, counts_the_counters_that_a_call_takes) {
   static_assert(counters_used(Distribution::kNormal, DType::kFloat64, 5) == 3);
   static_assert(counters_used(Distribution::kInteger, DType::kInt64, 1) == 1);
   static_assert(counters_used(Distribution::kInteger, DType::kInt8, 0) == 0);
+  static_assert(counters_used(Distribution::kLaplace, DType::kFloat32, 5) == 3);
+  static_assert(counters_used(Distribution::kLogGamma, DType::kFloat16, 5) == 5);
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
-    for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential}) {
+    for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential, Distribution::kGumbel,
+                   Distribution::kGamma}) {
       // Two calls, the second where the first ended, are one call.
       const std::int64_t n = 1000, k = philox::elements_per_counter(d, dtype), first = 37 * k;
       const auto itemsize = static_cast<std::int64_t>(info(dtype).itemsize);
@@ -168,6 +171,7 @@ TEST(Random, moments_are_those_of_the_distribution) {
     expect_moments<T>(Distribution::kUniform, 0.5, 1.0 / 12, 0, 1.0 / 80);
     expect_moments<T>(Distribution::kNormal, 0, 1, 0, 3);
     expect_moments<T>(Distribution::kExponential, 1, 1, 2, 9);
+    expect_moments<T>(Distribution::kGamma, 1, 1, 2, 9);  // of shape 1
   };
   all.operator()<float16>();
   all.operator()<bfloat16>();

@@ -266,12 +266,53 @@ def test_there_is_nothing_to_choose_from_a_number_that_is_no_integer(device):
             nd.random.default_rng(1, device=device).choice(a)
 
 
-def test_a_rejection_uses_one_counter(device):
-    """So that what is drawn next is the same on every device, whatever was rejected before."""
+@pytest.mark.parametrize(("name", "counters"), [("vonmises", 1), ("gamma", 1000), ("laplace", 500)])
+def test_counters_do_not_depend_on_what_was_rejected(device, name, counters):
+    """So that what is drawn next is the same on every device."""
     g = nd.random.default_rng(2, device=device)
     before = g.state["offset"]
-    g.standard_gamma(2.0, 1000)
-    assert g.state["offset"] == before + 1
+    getattr(g, name)(0.5, 2.0, 1000)
+    assert g.state["offset"] == before + counters
+
+
+@pytest.mark.parametrize("draw", [("poisson", 3.0), ("binomial", 20, 0.25), ("hypergeometric", 5, 7, 6)], ids=str)
+def test_a_table_that_is_kept_changes_no_number(device, draw):
+    name, *parameters = draw
+    again = nd.random.default_rng(9, device=device)
+    getattr(again, name)(*parameters, 50)
+    for n in (1, 50, 3000):
+        later = nd.random.default_rng(9, device=device)
+        later.state = again.state
+        kept = getattr(again, name)(*parameters, n)
+        np.testing.assert_array_equal(nd.asnumpy(kept), nd.asnumpy(getattr(later, name)(*parameters, n)))
+    assert len(again._tables) == 1
+
+
+def test_many_parameters_keep_few_tables(device):
+    g = nd.random.default_rng(4, device=device)
+    for i in range(40):
+        g.poisson(1 + i / 8, 3)
+    assert len(g._tables) == 16
+
+
+@pytest.mark.parametrize("name", ["laplace", "logistic", "gumbel", "rayleigh", "gamma", "chisquare"])
+def test_arrays_of_one_parameter_draw_what_the_number_draws(device, name):
+    """By the same formula, within what its last steps round."""
+    parameters = (1.5,) if name in ("rayleigh", "chisquare") else (0.75, 1.5)
+    g, h = (nd.random.default_rng(11, device=device) for _ in range(2))
+    numbers = getattr(g, name)(*parameters, 999)
+    arrays = getattr(h, name)(*(nd.full((999,), p, device=device) for p in parameters))
+    np.testing.assert_allclose(nd.asnumpy(numbers), nd.asnumpy(arrays), rtol=1e-13, atol=1e-13)
+    assert g.state["offset"] == h.state["offset"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("name", ["gumbel", "gamma"])
+def test_narrow_floats_are_the_wide_ones_rounded(device, name, dtype):
+    wide, narrow = (
+        getattr(nd.random.default_rng(5, device=device), name)(0.5, 2.0, 501, dtype=kind) for kind in ("float64", dtype)
+    )
+    np.testing.assert_array_equal(*(nd.asnumpy(x.astype("float64")) for x in (wide.astype(dtype), narrow)))
 
 
 def test_random_state_has_the_older_names(device):

@@ -1,0 +1,84 @@
+// Variates of float64 that are rounded to the output's dtype: formulas of a uniform number, and gamma variates.
+#pragma once
+
+#include "ndarray/kernels/random/philox.h"
+
+namespace dlbridge::nd::philox {
+
+// A uniform number in (0, 1), both logarithms of which are finite.
+DLBRIDGE_ND_HD inline double inner_unit(const Block& block, int place) noexcept {
+  const double u = unit<double>(block, place);
+  return u < 0x1p-54 ? 0x1p-54 : u;  // the largest one is 1 - 2^-53
+}
+
+// The inverse of the distribution's function, of location 0 and scale 1. Out of line on the device, as the variates
+// below: a thread makes up to 32 of them, and each copy would hold the logarithms of all.
+DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD inline double quantile(Distribution distribution, double u) noexcept {
+  switch (distribution) {
+    case Distribution::kLaplace: return u < 0.5 ? log(2 * u) : -log(2 * (1 - u));
+    case Distribution::kLogistic: return log(u / (1 - u));
+    case Distribution::kGumbel: return -log(-log(u));
+    case Distribution::kRayleigh: return sqrt(-2 * log(u));
+    default: return tan((u - 0.5) * 3.14159265358979323846);
+  }
+}
+
+template <class T>
+struct Quantile {
+  using value_type = T;
+  static constexpr int kCount = elements_per_counter(Distribution::kLaplace, dtype_of_native<T>::value);
+  Distribution distribution;
+  double loc, scale;
+
+  static Quantile make(const RandomArgs& args) noexcept { return {args.distribution, args.a, args.b}; }
+  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
+    for (int i = 0; i < kCount; ++i) out[i] = cast<T>(loc + scale * quantile(distribution, inner_unit(block, i)));
+  }
+};
+
+// By Marsaglia and Tsang (2000), one block a try: 53 bits for the normal number's radius, 64 for its angle, of which the
+// lower 32, which move it by 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
+// u ** (1 / shape), which underflows where the shape is small: its logarithm does not.
+template <class T>
+struct Gamma {
+  using value_type = T;
+  static constexpr int kCount = 1;
+  bool logarithm;
+  double shape, scale;
+  const double* shapes;
+  std::uint64_t offset;
+  std::int64_t n;
+
+  static Gamma make(const RandomArgs& args) noexcept {
+    return {args.distribution == Distribution::kLogGamma, args.a, args.b, args.shapes, args.offset, args.n};
+  }
+  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys& keys, std::uint64_t counter, T* out) const noexcept {
+    const auto element = static_cast<std::int64_t>(counter - offset);
+    if (element < n) *out = cast<T>(variate(shapes == nullptr ? shape : shapes[element], block, keys, counter));
+  }
+
+ private:
+  static constexpr std::uint64_t kExponent = ~std::uint64_t{0};  // no try has this high half of the counter
+
+  DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD double variate(double alpha, Block block, const Keys& keys,
+                                                     std::uint64_t counter) const noexcept {
+    const bool small = alpha < 1;
+    const double d = (small ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (std::uint64_t attempt = 1;; ++attempt) {
+      double x, unused;
+      unit_circle(word64(block, 1), x, unused);
+      x *= sqrt(2 * minus_log(open_unit(word64(block, 0))));
+      const double root = 1 + x * c, v = root * root * root;
+      const double u = (block.word[2] + 0.5) * 0x1p-32, square = x * x;
+      // The first test holds for all but 2 % of the numbers, and needs no logarithm.
+      if (v > 0 && (u < 1 - 0.0331 * square * square || log(u) < 0.5 * square + d * (1 - v + log(v)))) {
+        const double less = small ? minus_log(open_unit(word64(generate(keys, counter, kExponent), 0))) / alpha : 0;
+        if (logarithm) return log(d * v) - less;
+        return small ? scale * (d * v) * exp(-less) : scale * (d * v);
+      }
+      block = generate(keys, counter, attempt);
+    }
+  }
+};
+
+}  // namespace dlbridge::nd::philox
