@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 _LARGEST = 2.0**63 - 1024  # the largest float64 that an int64 holds
 _TABLE_LIMIT = 1 << 16  # entries
+_FEW_TRIALS = 32  # of which drawing each one is faster than a binomial variate for each outcome but the last
 
 
 def _stirling_rest(k: ndarray) -> ndarray:
@@ -272,7 +273,7 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral chi-squared distribution: `df` degrees of freedom and twice a Poisson variate."""
-        shape, device, (df, nonc) = self._parameters(
+        shape, device, (df, nonc) = self._numbers(
             "noncentral_chisquare", size, device, df=(df, "positive"), nonc=(nonc, "natural")
         )
         extra = 2 * self.poisson(nonc / 2, (_count(shape),), "float64", device=device)
@@ -290,7 +291,7 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral F distribution: a noncentral chi-squared variate in Fisher's quotient."""
-        shape, device, (top, bottom, nonc) = self._parameters(
+        shape, device, (top, bottom, nonc) = self._numbers(
             *("noncentral_f", size, device),
             dfnum=(dfnum, "positive"),
             dfden=(dfden, "positive"),
@@ -331,6 +332,8 @@ class _Counts(_Distributions):
             common = _native.broadcast_to(trials, _both(shape, p.shape[:-1])).shape
         else:
             common = shape_of(size, "multinomial")
+        if trials.ndim == 0 and p.ndim == 1 and is_scalar(n) and 0 < n <= _FEW_TRIALS:
+            return self._trial_by_trial(int(n), p, common).astype(_number(dtype, "multinomial"), copy=False)
         rest = _native.broadcast_to(trials, common).copy()
         chances, columns = _native.broadcast_to(p, (*common, p.shape[-1])), []
         missing = _native.broadcast_to(p[..., 0] * 0 + 1, common)
@@ -339,6 +342,13 @@ class _Counts(_Distributions):
             columns.append(self.binomial(rest, part))
             rest, missing = rest - columns[-1], missing - chances[..., i]
         return _native.stack([*columns, rest.astype("int64")], -1).astype(_number(dtype, "multinomial"), copy=False)
+
+    def _trial_by_trial(self, n: int, p: ndarray, shape: tuple[int, ...]) -> ndarray:
+        """The outcome of each trial by the sums of the probabilities, and how often each was."""
+        sums = p[:-1].cumsum()
+        u = self._draw("uniform", (_count(shape) * n,), _FLOAT64, None, p.device)
+        outcomes = _native.searchsorted_flat(sums, u, True).reshape((*shape, 1, n))
+        return (outcomes == count_up(p.size, p.device, outcomes.dtype).reshape((-1, 1))).sum(-1)
 
     def multivariate_hypergeometric(
         self,

@@ -295,6 +295,17 @@ def test_many_parameters_keep_few_tables(device):
     assert len(g._tables) == 16
 
 
+@pytest.mark.parametrize("n", [1, 20, 32, 33, 500])
+def test_each_outcome_of_a_multinomial_is_binomial(device, n):
+    """Few trials are drawn one by one, many as binomial variates."""
+    p = [0.2, 0.3, 0.5]
+    x = nd.asnumpy(nd.random.default_rng(6, device=device).multinomial(n, p, 20_000))
+    assert (x.sum(-1) == n).all() and x.dtype == np.int64
+    spread = np.cov(x.T) / n
+    np.testing.assert_allclose(x.mean(0) / n, p, atol=4 * (0.25 / (20_000 * n)) ** 0.5)
+    np.testing.assert_allclose(spread, np.diag(p) - np.outer(p, p), atol=0.015)
+
+
 @pytest.mark.parametrize("name", ["laplace", "logistic", "gumbel", "rayleigh", "gamma", "chisquare"])
 def test_arrays_of_one_parameter_draw_what_the_number_draws(device, name):
     """By the same formula, within what its last steps round."""
