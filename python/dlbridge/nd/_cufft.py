@@ -1,17 +1,18 @@
 """Fourier transforms on a device, by cuFFT. Plans are kept, the memory they work in is the pool's.
 
-cuFFT is given dense copies that have the axes of a transform last; up to three axes are one plan.
+A plan says how the axes of a transform, up to three, lie in memory: what it can say is read and written where it is.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from math import prod, sqrt
 from threading import Lock
 from weakref import finalize
 
 from dlbridge.nd import _native
-from dlbridge.nd._dtypes import real_dtype
+from dlbridge.nd._dtypes import BY_NAME
 from dlbridge.nd._manipulation import moveaxis
 from dlbridge.nd._nvidia import Function
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dlbridge.nd._dtypes import DType
+
+    Layout = tuple[list[int], int, int]  # as cuFFT has it: embedding, stride and distance of the batch, in elements
 
 ndarray = _native.ndarray
 
@@ -33,6 +36,8 @@ _execute = Function("cufft", "cufftXtExec", "ippi")
 _destroy = Function("cufft", "cufftDestroy", "i")
 
 _TYPES = {"float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType
+_REAL = {"complex64": BY_NAME["float32"], "complex128": BY_NAME["float64"]}
+_COMPLEX = {name: BY_NAME[of] for of, real in _REAL.items() for name in (of, real.name)}
 _FORWARD, _INVERSE = -1, 1
 _AXES_OF_A_PLAN = 3
 
@@ -40,32 +45,76 @@ _AXES_OF_A_PLAN = 3
 # --- plans -----------------------------------------------------------------------------------------------------------
 
 
+def _dense_strides(shape: Sequence[int]) -> list[int]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return strides[::-1]
+
+
+def _layout(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> Layout | None:
+    """How the axes of a transform lie, and all others as one batch; None where cuFFT has no words for it."""
+    embedding: list[int] = []
+    step = stride = strides[axes[-1]] if shape[axes[-1]] > 1 else 1
+    for inner, outer in zip(reversed(axes), reversed((axes[0], *axes[:-1])), strict=True):
+        wide = shape[inner]
+        if inner != outer and shape[outer] > 1:
+            wide, rest = divmod(strides[outer], step) if step > 0 else (0, 0)
+            if rest or wide < shape[inner]:
+                return None
+        embedding.insert(0, wide)
+        step *= wide
+    batch, distance = 1, 0
+    for axis in reversed(range(len(shape))):
+        if axis in axes or shape[axis] == 1:
+            continue
+        if batch > 1 and strides[axis] != batch * distance:
+            return None
+        distance = strides[axis] if batch == 1 else distance
+        batch *= shape[axis]
+    if stride <= 0 or distance < 0 or (batch > 1 and distance == 0):
+        return None
+    return embedding, stride, distance if batch > 1 else prod(embedding) * stride
+
+
 class _Plan:
-    """How one shape is transformed on one device. A plan has one stream and one work area at a time: hence the lock."""
+    """How one layout is transformed on one device. It has one stream and one work area at a time: hence the lock."""
 
-    def __init__(self, extents: Sequence[int], batch: int, given: str, wanted: str) -> None:
-        from ctypes import byref, c_int, c_longlong, c_size_t
+    def __init__(
+        self, device: int, shape: tuple[int, ...], extents: Sequence[int], batch: int, given: tuple[str, Layout],
+        wanted: tuple[str, Layout],
+    ) -> None:  # fmt: skip
+        from dlbridge.nd.cuda import Device
 
-        handle, work = c_int(), c_size_t()
-        _create(byref(handle))
-        self.handle, self.lock = handle.value, Lock()
-        finalize(self, _destroy, self.handle).atexit = False  # the process takes its plans along
-        _auto_allocate(self.handle, 0)
-        n = (c_longlong * len(extents))(*extents)
-        execution = max(_TYPES[given], _TYPES[wanted])  # complex, of the precision of both
-        _make(
-            self.handle, len(extents), n, None, 1, 0, _TYPES[given], None, 1, 0, _TYPES[wanted], batch, byref(work),
-            execution,
-        )  # fmt: skip
-        self.work = work.value
+        handle, work = array("i", [0]), array("Q", [0])
+        self.shape, self.device, self.lock = shape, device, Lock()  # shape: of the result
+        self.where = f"cuda:{device}"  # read in a third of the time that a Device takes
+        self.in_place = given == wanted
+        self.stream: int | None = None
+        with Device(self.device):
+            _create(handle)
+            self.handle = handle[0]
+            finalize(self, _destroy, self.handle).atexit = False  # the process takes its plans along
+            _auto_allocate(self.handle, 0)
+            execution = max(_TYPES[given[0]], _TYPES[wanted[0]])  # complex, of the precision of both
+            sides: list[Any] = []
+            for name, (embedding, stride, distance) in (given, wanted):
+                sides += array("q", embedding), stride, distance, _TYPES[name]
+            _make(self.handle, len(extents), array("q", extents), *sides, batch, work, execution)
+        self.work = work[0]
 
     def run(self, x: ndarray, out: ndarray, direction: int) -> None:
-        stream = _native.get_current_stream().ptr
-        work = _native.empty((self.work,), "uint8", device=x.device)
+        stream = _native.work_stream(self.device)
         with self.lock:
-            _set_stream(self.handle, stream)
-            _set_work(self.handle, work.data_ptr)
-            _execute(self.handle, x.data_ptr, out.data_ptr, direction)
+            if stream != self.stream:
+                self.stream = None  # unknown, should the next line fail
+                _set_stream(self.handle, stream)
+                self.stream = stream
+            if self.work:
+                work = _native.empty((self.work,), "uint8", device=self.where)
+                _set_work(self.handle, work)
+            _execute(self.handle, x, out, direction)
 
 
 _MOST_PLANS = 16
@@ -73,77 +122,125 @@ _plans: OrderedDict[tuple[Any, ...], _Plan] = OrderedDict()  # the least recentl
 _plans_lock = Lock()
 
 
-def _plan(device: int, *key: Any) -> _Plan:
+def _plan(x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: DType) -> _Plan | None:
+    """The plan for an array with elements as it lies there; None where cuFFT has none for that."""
+    given, device = x.dtype, x.device.id
+    key = (device, x.shape, x.strides, axes, extents, given.name, wanted.name)
     with _plans_lock:
-        found = _plans.get((device, *key))
-        if found is None:
-            found = _plans[(device, *key)] = _Plan(*key)
-            if len(_plans) > _MOST_PLANS:
-                _plans.popitem(last=False)
-        else:
-            _plans.move_to_end((device, *key))
+        found = _plans.get(key)
+        if found is not None:
+            _plans.move_to_end(key)
+            return found
+        shape = list(x.shape)
+        strides = [step // x.itemsize for step in x.strides]
+        for axis, extent in zip(axes, extents, strict=True):
+            shape[axis] = extent
+        if given.kind == "f":
+            shape[axes[-1]] = extents[-1] // 2 + 1
+        read, written = _layout(x.shape, strides, axes), _layout(shape, _dense_strides(shape), axes)
+        if read is None or written is None:
+            return None
+        batch = prod(extent for axis, extent in enumerate(shape) if axis not in axes)
+        found = _Plan(device, tuple(shape), extents, batch, (given.name, read), (wanted.name, written))
+        _plans[key] = found
+        if len(_plans) > _MOST_PLANS:
+            _plans.popitem(last=False)
         return found
 
 
-def _run(x: ndarray, axes: Sequence[int], extents: tuple[int, ...], wanted: DType, direction: int) -> ndarray:
-    """Transforms axes of `extents` data points. `x` has these, or half of the last one; so has the result."""
-    last = tuple(range(x.ndim - len(axes), x.ndim))
-    # Always a copy of our own: transforms to real numbers write to what they read.
-    dense = moveaxis(x, tuple(axes), last).copy("C")
-    kept = dense.shape[: -len(axes)]
-    inner = dense.shape[len(kept) :]
-    if wanted.kind == "f":
-        inner = extents
-        dense.imag[..., 0] = 0  # what has no imaginary part in the transform of real numbers is not looked at
-        if extents[-1] % 2 == 0:
-            dense.imag[..., -1] = 0
-    elif x.dtype.kind == "f":
-        inner = (*extents[:-1], extents[-1] // 2 + 1)
-    out = _native.empty((*kept, *inner), wanted, device=x.device)
-    if out.size:
-        _plan(x.device.id, extents, prod(kept), x.dtype.name, wanted.name).run(dense, out, direction)
-    return out if tuple(axes) == last else moveaxis(out, last, tuple(axes)).copy("C")
+def _run(
+    x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: DType, direction: int, ours: bool
+) -> ndarray:
+    """Transforms axes of `extents` data points. `x` has these, or half of the last one; so has the result, which is
+    dense. ours: `x` may be overwritten, as transforms to real numbers do."""
+    if x.size == 0:
+        shape = list(x.shape)
+        shape[axes[-1]] = extents[-1] // 2 + 1 if x.dtype.kind == "f" else extents[-1]
+        return _native.empty(tuple(shape), wanted, device=x.device)
+    # Numbers are loaded in pairs, also those of real arrays.
+    pair = 2 * x.itemsize if x.dtype.kind == "f" else x.itemsize
+    plan = None if x.data_ptr % pair else _plan(x, axes, extents, wanted)
+    if plan is None:
+        last = tuple(range(x.ndim - len(axes), x.ndim))
+        moved = moveaxis(x, axes, last).copy("C")
+        found = _run(moved, last, extents, wanted, direction, True)
+        return found if axes == last else moveaxis(found, last, axes).copy("C")
+    out = x if ours and plan.in_place else _native.empty(plan.shape, wanted, device=plan.where)
+    plan.run(x, out, direction)
+    return out
 
 
 # --- transforms, by their names in NumPy ------------------------------------------------------------------------------
 
 
-def _sized(x: ndarray, axis: int, n: int) -> ndarray:
-    """With n elements along an axis: the first ones, or all of them and zeros."""
+def _sized(x: ndarray, axis: int, n: int) -> tuple[ndarray, bool]:
+    """With n elements along an axis: the first ones, or all of them and zeros; and whether that is a copy."""
     extent = x.shape[axis]
+    if n == extent:
+        return x, False
     head = (slice(None),) * axis
-    if n <= extent:
-        return x[(*head, slice(n))]
+    if n < extent:
+        return x[(*head, slice(n))], False
     padded = _native.empty((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, device=x.device)
     padded[(*head, slice(extent))] = x
     padded[(*head, slice(extent, None))] = 0
-    return padded
+    return padded, True
 
 
-def _complex_axes(x: ndarray, extents: Sequence[int], axes: Sequence[int], direction: int) -> ndarray:
+def _complex_axes(x: ndarray, extents: Sequence[int], axes: Sequence[int], direction: int, ours: bool) -> ndarray:
     """Complex to complex along axes, of which one may stand there twice."""
+    if len(axes) == 1:
+        x, copied = _sized(x, axes[0], extents[0])
+        return _run(x, tuple(axes), tuple(extents), x.dtype, direction, ours or copied)
     pairs = list(zip(axes, extents, strict=True))
-    repeated = len(set(axes)) != len(axes)
+    several = 1 if len(set(axes)) != len(axes) else _AXES_OF_A_PLAN
     while pairs:
-        taken = pairs[-1:] if repeated else pairs[-_AXES_OF_A_PLAN:]
-        del pairs[-len(taken) :]
+        taken = sorted(pairs[-several:])
+        del pairs[-several:]
         for axis, n in taken:
-            x = _sized(x, axis, n)
-        x = _run(x, [axis for axis, _ in taken], tuple(n for _, n in taken), x.dtype, direction)
+            x, copied = _sized(x, axis, n)
+            ours = ours or copied
+        x = _run(x, tuple(axis for axis, _ in taken), tuple(n for _, n in taken), x.dtype, direction, ours)
+        ours = True
     return x
 
 
 def _to_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: DType) -> ndarray:
     """Of real numbers, so that half of the last axis is enough."""
-    x = _run(_sized(x, axes[-1], extents[-1]), axes[-1:], (extents[-1],), wanted, _FORWARD)
-    return _complex_axes(x, extents[:-1], axes[:-1], _FORWARD)
+    several = 1 if len(set(axes)) != len(axes) else _AXES_OF_A_PLAN
+    taken = [*sorted(zip(axes[-several:-1], extents[-several:-1], strict=True)), (axes[-1], extents[-1])]
+    for axis, n in taken:
+        x, _ = _sized(x, axis, n)
+    x = _run(x, tuple(axis for axis, _ in taken), tuple(n for _, n in taken), wanted, _FORWARD, False)
+    return _complex_axes(x, extents[:-several], axes[:-several], _FORWARD, True)
 
 
-def _from_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: DType) -> ndarray:
-    """The inverse. Axis after axis: a plan of several would read the half that NumPy ignores."""
-    x = _complex_axes(x, extents[:-1], axes[:-1], _INVERSE)
-    x = _sized(x, axes[-1], extents[-1] // 2 + 1)
-    return _run(x, axes[-1:], (extents[-1],), wanted, _INVERSE)
+def _from_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: DType, factor: float) -> ndarray:
+    """The inverse, times a factor. Axis after axis: a plan of several would read the half that NumPy ignores."""
+    n, axis = extents[-1], axes[-1]
+    ours = len(axes) > 1
+    if ours:
+        x = _complex_axes(x, extents[:-1], axes[:-1], _INVERSE, False)
+    x, copied = _sized(x, axis, n // 2 + 1)
+    if not (ours or copied):  # what is transformed to real numbers is written to, and the copy costs no more scaled
+        x, factor = (x.copy("C"), factor) if factor == 1 else (_native.multiply(x, factor), 1)
+    # What has no imaginary part in the transform of real numbers is not looked at: the first one, the middle one.
+    x.imag[(*(slice(None),) * axis, slice(1) if n % 2 else slice(None, None, n // 2))] = 0
+    result = _run(x, (axis,), (n,), wanted, _INVERSE, True)
+    if factor != 1:
+        result *= factor
+    return result
+
+
+def _factor(n: int, norm: str | None, forward: bool) -> float:
+    if norm == "ortho":
+        return 1 / sqrt(n)
+    return 1 / n if (norm == "forward") == forward else 1
+
+
+_KINDS = {
+    f"{kind}fft{several}": (kind, "i" not in kind) for kind in ("", "i", "r", "ir", "h", "ih") for several in ("", "n")
+}
 
 
 def transform(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int], norm: str | None) -> ndarray:
@@ -151,30 +248,20 @@ def transform(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int]
 
     name: NumPy's: fft, ifftn, rfft, hfft and so on. extents: of the real side, one for each axis.
     """
-    complex_dtype, real = _native.result_type(x.dtype, 1j), real_dtype(x.dtype)
-    forward = "i" not in name[:2]
-    kind = name.removesuffix("n").removesuffix("fft")
-    with _device(x):
-        if kind in ("", "i"):
-            result = _complex_axes(
-                x.astype(complex_dtype, copy=False), extents, axes, _FORWARD if forward else _INVERSE
-            )
-        elif kind == "r":
-            result = _to_half(x, extents, axes, complex_dtype)
-        elif kind == "ih":
-            result = _native.conjugate(_to_half(x, extents, axes, complex_dtype))
-        else:
-            x = x.astype(complex_dtype, copy=False)
-            result = _from_half(_native.conjugate(x) if kind == "h" else x, extents, axes, real)
-        n = prod(extents)
-        if norm == "ortho":
-            result *= 1 / sqrt(n)
-        elif (norm == "forward") == forward and n > 1:
-            result *= 1 / n
+    kind, forward = _KINDS[name]
+    complex_dtype = _COMPLEX[x.dtype.name]
+    factor = _factor(prod(extents), norm, forward)
+    if kind in ("", "i"):
+        wide = x.astype(complex_dtype, copy=False)
+        result = _complex_axes(wide, extents, axes, _FORWARD if forward else _INVERSE, wide is not x)
+    elif kind in ("r", "ih"):
+        result = _to_half(x, extents, axes, complex_dtype)
+        if kind == "ih":
+            result = _native.conjugate(result)
+    else:
+        wide = x.astype(complex_dtype, copy=False)
+        wide = _native.conjugate(wide) if kind == "h" else wide
+        return _from_half(wide, extents, axes, _REAL[complex_dtype.name], factor)
+    if factor != 1:
+        result *= factor
     return result
-
-
-def _device(x: ndarray) -> Any:
-    from dlbridge.nd.cuda import Device
-
-    return Device(x.device.id)

@@ -8,7 +8,7 @@ stream, with one workspace.
 
 from __future__ import annotations
 
-from ctypes import byref, c_int, c_size_t, c_void_p, create_string_buffer
+from array import array
 from functools import cache
 from math import prod
 from threading import RLock
@@ -91,24 +91,28 @@ _set_stream_of_cublas = Function("cublas", "cublasSetStream_v2", "pp")
 JACOBI_UP_TO = 32  # rows and columns that the batched routines by Jacobi's method take, and the batched inverse
 
 
+_MOST_WORKSPACES = 256  # of a device, and then from the beginning: each is two numbers
+
+
 class Failed(Exception):
     """A matrix that the operation cannot work with: what LinAlgError becomes of, with the operation's words."""
 
 
 def _created(function: Function) -> int:
-    handle = c_void_p()
-    function(byref(handle))
-    assert handle.value is not None
-    return handle.value
+    handle = array("Q", [0])
+    function(handle)
+    return handle[0]
 
 
 class _Solver:
     """The libraries' handles of one device: for one thread at a time, on that thread's stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: int) -> None:
+        self.device = device
         self._lock = RLock()
         self.handle = _created(_CREATE)
         self._more: dict[Function, int] = {}
+        self._workspaces: dict[tuple[Any, ...], list[int]] = {}
 
     def with_one(self, create: Function) -> int:
         """What a function of the library makes, once: parameters, or a handle of cuBLAS."""
@@ -118,7 +122,7 @@ class _Solver:
 
     def __enter__(self) -> _Solver:
         self._lock.acquire()
-        _set_stream(self.handle, _native.get_current_stream().ptr)
+        _set_stream(self.handle, _native.work_stream(self.device))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -127,44 +131,57 @@ class _Solver:
     @property
     def cublas(self) -> int:
         handle = self.with_one(_CREATE_CUBLAS)
-        _set_stream_of_cublas(handle, _native.get_current_stream().ptr)
+        _set_stream_of_cublas(handle, _native.work_stream(self.device))
         return handle
 
     def run(self, name: str, calls: Sequence[Sequence[Any]], info: ndarray, tail: Sequence[int] = ()) -> None:
         """Calls a generic function once for each list of arguments, all with one workspace."""
         size, function = GENERIC[name]
-        on_device, on_host = c_size_t(), c_size_t()
+        handles = self.handle, self.with_one(_CREATE_PARAMETERS)
+        of_size, _, _ = _SIGNATURES[name].partition(";")
         first = list(calls[0])
-        left_out = [len(part) for part in _SIGNATURES[name].partition(";")[0].split("|")]
+        left_out = [len(part) for part in of_size.split("|")]
         if len(left_out) > 1:
             del first[left_out[0] : left_out[0] + left_out[1]]
-        handles = self.handle, self.with_one(_CREATE_PARAMETERS)
-        size(*handles, *first, byref(on_device), byref(on_host), *tail)
-        work = _native.empty((on_device.value,), "uint8", device=info.device)
-        host = create_string_buffer(max(on_host.value, 1))
+        on_device, on_host = self._workspace(size, [*handles, *first], "QQ", tail)
+        work = _native.empty((on_device,), "uint8", device=info.device)
+        host = bytearray(max(on_host, 1))
         for i, arguments in enumerate(calls):
             function(
-                *handles, *arguments, work.data_ptr, on_device.value, byref(host), on_host.value,
-                info.data_ptr + i * info.itemsize, *tail,
+                *handles, *arguments, work, on_device, host, on_host, info.data_ptr + i * info.itemsize, *tail
             )  # fmt: skip
+
+    def _workspace(self, size: Function, arguments: Sequence[Any], types: str, tail: Sequence[int]) -> list[int]:
+        """What a function says of workspaces behind its arguments. It depends on the numbers among them, not on the
+        pointers, and is asked for once."""
+        numbers = [a for a, letter in zip(arguments, size.arguments, strict=False) if letter != "p"]
+        key = (size, *numbers, *tail)
+        found = self._workspaces.get(key)
+        if found is None:
+            places = [array(letter, [0]) for letter in types]
+            size(*arguments, *places, *tail)
+            found = [place[0] for place in places]
+            if len(self._workspaces) >= _MOST_WORKSPACES:
+                self._workspaces.clear()
+            self._workspaces[key] = found
+        return found
 
     def run_of_dtype(
         self, functions: OfEachDtype, dtype: str, calls: Sequence[Sequence[Any]], info: ndarray, *tail: int
     ) -> None:
         """The same with a function that exists once for each dtype."""
         size, function = (of_each[LETTERS[dtype]] for of_each in functions)
-        elements = c_int()
-        size(self.handle, *calls[0], byref(elements), *tail)
-        work = _native.empty((elements.value,), dtype, device=info.device)
+        (elements,) = self._workspace(size, [self.handle, *calls[0]], "i", tail)
+        work = _native.empty((elements,), dtype, device=info.device)
         for i, arguments in enumerate(calls):
             function(
-                self.handle, *arguments, work.data_ptr, elements.value, info.data_ptr + i * info.itemsize, *tail
+                self.handle, *arguments, work, elements, info.data_ptr + i * info.itemsize, *tail
             )  # fmt: skip
 
 
 @cache
 def _solver_on(device: int) -> _Solver:
-    return _Solver()
+    return _Solver(device)
 
 
 def solver_of(x: ndarray) -> _Solver:
@@ -249,10 +266,10 @@ def solved(matrices: ndarray, right: ndarray, pivots: ndarray, pointers: ndarray
     dtype = matrices.dtype.name
     with solver_of(matrices) as solver:
         if pivots.dtype == "int32":
-            status, sides = c_int(), pointers_of(right)
+            status, sides = array("i", [0]), pointers_of(right)
             _getrs_batched[LETTERS[dtype]](
                 solver.cublas, int(transposed), n, k, pointers.data_ptr, n, pivots.data_ptr, sides.data_ptr, n,
-                byref(status), batch,
+                status, batch,
             )  # fmt: skip
             return
         info, kind = new(matrices, (1,), "int32"), TYPES[dtype]

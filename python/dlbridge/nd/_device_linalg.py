@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int
+from array import array
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import common_shape
@@ -228,9 +228,9 @@ def qr(x: ndarray, mode: str) -> Any:
     many = 2 * batch > k  # a step for each column of all matrices, not two calls for each matrix
     with solver_of(x) as solver:
         if many:
-            status, matrices, taus = c_int(), pointers_of(columns), pointers_of(tau)
+            status, matrices, taus = array("i", [0]), pointers_of(columns), pointers_of(tau)
             geqrf_batched[LETTERS[x.dtype.name]](
-                solver.cublas, m, n, matrices.data_ptr, m, taus.data_ptr, byref(status), batch
+                solver.cublas, m, n, matrices.data_ptr, m, taus.data_ptr, status, batch
             )
         else:
             kind = TYPES[x.dtype.name]

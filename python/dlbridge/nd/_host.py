@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 
-_COMPUTED = frozenset({"float32", "float64", "complex64", "complex128"})
+COMPUTED = frozenset({"float32", "float64", "complex64", "complex128"})
 _HALVES = frozenset({"float16", "bfloat16"})  # computed in float32: the libraries have no loops for them
 
 
@@ -38,7 +38,7 @@ def numpys(module: str, operation: str) -> Any:
 def inexact(*arrays: ndarray) -> DType:
     """The dtype that results have for arrays: the one they promote to, integers and bool as float64."""
     first = arrays[0].dtype
-    if first.name in _COMPUTED and all(x.dtype == first for x in arrays[1:]):
+    if first.name in COMPUTED and all(x.dtype == first for x in arrays[1:]):
         return first  # most calls: the general way takes a microsecond for each array
     return _native.result_type(*[float_for(x.dtype) for x in arrays])
 

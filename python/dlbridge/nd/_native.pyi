@@ -360,6 +360,15 @@ trunc: ufunc
 where: ufunc
 # --- end of the table
 
+class LibraryFunction:
+    """The call of a library's function: RuntimeError where its status is not 0. The base of _nvidia.Function."""
+
+    def __call__(self, *arguments: Any) -> None: ...
+
+def open_library(path: str, /) -> int: ...
+def find_symbol(handle: int, name: str) -> int: ...
+def work_stream(device: int) -> int: ...
+
 class KernelLauncher:
     """The launch half of RawKernel and the kernels of reductions: `kernel(grid, block, args)`."""
 

@@ -7,10 +7,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from dlbridge.nd import _native
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
 _TOOLKIT_LIBRARIES = ("lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "lib")
 
@@ -35,7 +36,6 @@ def library_folders(wheels: Sequence[str]) -> list[Path]:
 
 # The versions of a library's file name, newest first, those of CUDA 13 and 12.
 _VERSIONS = {"cublas": (13, 12), "cusolver": (12, 11), "cufft": (12, 11)}
-_LETTERS = {"p": "c_void_p", "i": "c_int", "l": "c_int64", "z": "c_size_t", "b": "c_byte"}
 
 
 def _candidates(name: str) -> Iterator[str]:
@@ -46,14 +46,12 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 @cache
-def library(name: str) -> Any:
+def library(name: str) -> int:
     """A library of this process, opened for good. RuntimeError with every place that was tried where there is none."""
-    from ctypes import CDLL
-
     tried = []
     for candidate in _candidates(name):
         try:
-            return CDLL(candidate)
+            return _native.open_library(candidate)
         except OSError as error:
             tried.append(f"{candidate} ({error})")
     raise RuntimeError(
@@ -62,27 +60,28 @@ def library(name: str) -> Any:
     )
 
 
-class Function:
+def address(function: Function) -> int:
+    """Where a function is; 0 where its library is too old to have it."""
+    return _native.find_symbol(library(function.library), function.name)
+
+
+class Function(_native.LibraryFunction):
     """A function of a library that returns a status: calling it raises RuntimeError where that is not 0.
 
-    arguments: a letter each: p pointer or handle, i int, l int64, z size_t, b signed char.
+    arguments: a letter each: p pointer or handle, i int, l int64, z size_t, b signed char. A pointer is given as a
+    number, None, an array, or memory of the host, such as array("i", [0]) for a result. Uses of the arrays are ordered
+    on the thread's stream of their device, which is made the current one for the call.
     """
 
     def __init__(self, library: str, name: str, arguments: str) -> None:
         self.library, self.name, self.arguments = library, name, arguments
-        self._call: Any = None
 
     def exists(self) -> bool:
-        return hasattr(library(self.library), self.name)
+        return address(self) != 0
 
-    def __call__(self, *arguments: Any) -> None:
-        if self._call is None:
-            import ctypes
-
-            found = getattr(library(self.library), self.name)
-            found.argtypes = [getattr(ctypes, _LETTERS[letter]) for letter in self.arguments]
-            found.restype = ctypes.c_int
-            self._call = found
-        status = self._call(*arguments)
-        if status != 0:
-            raise RuntimeError(f"{self.name} of lib{self.library} failed with status {status}")
+    def _load(self) -> tuple[int, str, str]:
+        """For the native half, once."""
+        found = address(self)
+        if found == 0:
+            raise RuntimeError(f"lib{self.library} has no {self.name}: a newer one is needed")
+        return found, self.arguments, f"{self.name} of lib{self.library}"

@@ -12,7 +12,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
-from dlbridge.nd._host import by_library, computed_in, inexact, numpys
+from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact, numpys
 from dlbridge.nd._manipulation import roll
 
 TYPE_CHECKING = False
@@ -104,6 +104,8 @@ def _transform(
     if not isinstance(x, _native.HostArray):
         from dlbridge.nd._cufft import transform
 
+        if x.dtype.name in COMPUTED:  # no dtype to find out, and none to round to
+            return into(out, transform(name, x, extents, axes, norm), operation)
         result = transform(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
     else:
         several = name.endswith("n")
@@ -121,7 +123,7 @@ def _one(name: str, a: ArrayLike, n: int | None, axis: int, norm: str | None, ou
     if n is not None and index(n) < 1:  # -1 is a length in s= alone
         raise ValueError(f"{name}(): n is {n}; a transform needs one data point or more")
     extent = _extent(name, name, n, x, position, True)
-    return _transform(name, name, x, out, [extent], [position], norm)
+    return _transform(name, name, x, out, (extent,), (position,), norm)
 
 
 def _several(

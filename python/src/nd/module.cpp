@@ -72,6 +72,7 @@ PyObject* load_nd(PyObject*) {
     init_fills(module.get());
     const auto handle = pyb::reinterpret_borrow<pyb::module_>(module.get());
     init_runtime(handle);
+    init_library_functions(module.get());
     init_user_kernels(handle);
     native.store(Ref::borrow(module.get()).release());
     return module.release();

@@ -26,7 +26,7 @@ def libraries_of_the_fake_driver():
     from dlbridge.nd import _nvidia
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_nvidia, "library", fake_nvidia.LIBRARIES.__getitem__)
+        patch.setattr(_nvidia, "address", fake_nvidia.address)
         yield
 
 

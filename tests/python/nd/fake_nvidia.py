@@ -6,6 +6,7 @@ Pointers are memory of the host, as the fake driver's always are. What a call ma
 import ctypes
 import functools
 import itertools
+import traceback
 
 import numpy as np
 
@@ -26,6 +27,12 @@ def finish(stream):
     assert driver.cuStreamSynchronize(stream) == 0
 
 
+def put(address, value, dtype=np.int32):
+    """A result at an address of the host."""
+    memory(address, (), dtype)[...] = value
+    return 0
+
+
 class Cufft:
     def __init__(self):
         self.plans, self.numbers = {}, itertools.count(1)
@@ -33,21 +40,25 @@ class Cufft:
             setattr(self, f"cufft{name}", functools.partial(getattr(self, name)))
 
     def Create(self, out):
-        out._obj.value = next(self.numbers)
-        self.plans[out._obj.value] = {}
-        return 0
+        number = next(self.numbers)
+        self.plans[number] = {}
+        return put(out, number)
 
     def SetAutoAllocation(self, plan, automatic):
         assert automatic == 0 and not self.plans[plan]
         return 0
 
     def XtMakePlanMany(self, plan, rank, n, *rest):
-        given_embed, istride, _, given, wanted_embed, ostride, _, wanted, batch, work, execution = rest
-        assert given_embed is None and wanted_embed is None and rank <= 3 and batch > 0 and (istride, ostride) == (1, 1)
+        *sides, batch, work, execution = rest
+        given, wanted = sides[3], sides[7]
+        assert rank <= 3 and batch > 0
         assert DTYPES[execution] is np.result_type(DTYPES[given], DTYPES[wanted]).type and execution >= 4
-        self.plans[plan] = {"n": list(n), "given": DTYPES[given], "wanted": DTYPES[wanted], "batch": batch}
-        work._obj.value = 64
-        return 0
+        layouts = [
+            (DTYPES[kind], list(memory(embedding, (rank,), np.int64)), stride, distance)
+            for embedding, stride, distance, kind in (sides[:4], sides[4:])
+        ]
+        self.plans[plan] = {"n": list(memory(n, (rank,), np.int64)), "layouts": layouts, "batch": batch}
+        return put(work, 64, np.uint64)
 
     def SetStream(self, plan, stream):
         self.plans[plan]["stream"] = stream
@@ -57,16 +68,29 @@ class Cufft:
         memory(work, (64,), np.uint8)[...] = 7
         return 0
 
+    @staticmethod
+    def _elements(address, extents, batch, layout):
+        """The array (batch, *extents) that a layout describes."""
+        dtype, embedding, stride, distance = layout
+        item = np.dtype(dtype).itemsize
+        assert address % (2 * item if dtype in (np.float32, np.float64) else item) == 0
+        assert all(wide >= extent for wide, extent in zip(embedding[1:], extents[1:], strict=True))
+        steps = [stride * int(np.prod(embedding[k + 1 :])) for k in range(len(extents))]
+        span = 1 + (batch - 1) * distance + sum((e - 1) * s for e, s in zip(extents, steps, strict=True))
+        strides = [step * item for step in (distance, *steps)]
+        return np.ndarray((batch, *extents), dtype, memory(address, (span,), dtype), strides=strides)
+
     def XtExec(self, plan, given, wanted, direction):
         plan = self.plans[plan]
         finish(plan["stream"])
         n, axes = plan["n"], list(range(1, len(plan["n"]) + 1))
         half = [*n[:-1], n[-1] // 2 + 1]
-        to_real, from_real = plan["wanted"] in (np.float32, np.float64), plan["given"] in (np.float32, np.float64)
-        x = memory(given, (plan["batch"], *(half if to_real else n)), plan["given"])
-        out = memory(wanted, (plan["batch"], *(half if from_real else n)), plan["wanted"])
+        to_real, from_real = (layout[0] in (np.float32, np.float64) for layout in reversed(plan["layouts"]))
+        x = self._elements(given, half if to_real else n, plan["batch"], plan["layouts"][0])
+        out = self._elements(wanted, half if from_real else n, plan["batch"], plan["layouts"][1])
         if to_real:
             assert direction == 1
+            assert not x.imag[..., 0].any() and (n[-1] % 2 or not x.imag[..., -1].any())
             out[...] = np.fft.irfftn(x, n, axes, "forward")
             x[...] = np.nan
         elif from_real:
@@ -99,8 +123,7 @@ def size_before(count):
     """A function that gives the size of a workspace, by the pointer before its last `count` arguments."""
 
     def size(*arguments):
-        arguments[-1 - count]._obj.value = WORK
-        return 0
+        return put(arguments[-1 - count], WORK)
 
     return size
 
@@ -176,7 +199,7 @@ class Solver:
         def getrs(handle, transposed, n, k, pointers, lda, pivots, sides, ldb, info, batch):
             finish(self.stream)
             assert n == lda == ldb
-            info._obj.value = 0
+            put(info, 0)
             for i, (a, b) in enumerate(zip(*(memory(p, (batch,), np.int64) for p in (pointers, sides)), strict=True)):
                 pivot = memory(pivots + 4 * n * i, (n,), np.int32)
                 solve_lu(columns_of(int(a), n, n, dtype), pivot, columns_of(int(b), n, k, dtype), transposed)
@@ -196,7 +219,7 @@ class Solver:
 
         def geqrf(handle, m, n, pointers, lda, taus, info, batch):
             finish(self.stream)
-            info._obj.value = 0
+            put(info, 0)
             kind = kind_of(dtype)
             for a, t in zip(*(memory(p, (batch,), np.int64) for p in (pointers, taus)), strict=True):
                 self.xgeqrf_(m, n, kind, int(a), lda, kind, int(t), kind, None)
@@ -204,8 +227,7 @@ class Solver:
 
         def q_size(handle, m, n, k, a, lda, tau, size):
             assert m >= n >= k and lda == m
-            size._obj.value = WORK
-            return 0
+            return put(size, WORK)
 
         def q(handle, m, n, k, a, lda, tau, work, size, info):
             finish(self.stream)
@@ -270,8 +292,7 @@ class Solver:
 
     @staticmethod
     def _create(out):
-        out._obj.value = 1
-        return 0
+        return put(out, 1, np.int64)
 
     cusolverDnCreate = cusolverDnCreateParams = cublasCreate_v2 = property(lambda self: lambda out: self._create(out))
     cusolverDnCreateSyevjInfo = cusolverDnCreateGesvdjInfo = cusolverDnCreate
@@ -296,8 +317,8 @@ class Solver:
         def sizes(handle, parameters, *arguments):
             batch = base.endswith("Batched")
             on_device, on_host = arguments[-2 - batch : len(arguments) - batch]
-            on_device._obj.value, on_host._obj.value = WORK, WORK
-            return 0
+            put(on_device, WORK, np.uint64)
+            return put(on_host, WORK, np.uint64)
 
         def run(handle, parameters, *arguments):
             batch = arguments[-1:] if base.endswith("Batched") else ()
@@ -392,3 +413,30 @@ class Solver:
 
 LIBRARIES = {"cufft": Cufft()}
 LIBRARIES["cusolver"] = LIBRARIES["cublas"] = Solver()
+
+
+# --- as functions of C -----------------------------------------------------------------------------------------------
+
+C_TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_int64, "z": ctypes.c_size_t, "b": ctypes.c_byte}
+RAISED = 255  # the status of a call that raised here; what it was is printed
+
+
+@functools.cache
+def _entry(library, name, arguments):
+    function = getattr(LIBRARIES[library], name)
+
+    def call(*given):
+        try:
+            return function(*given)
+        except BaseException:
+            traceback.print_exc()
+            return RAISED
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *(C_TYPES[letter] for letter in arguments))(call)
+
+
+def address(function):
+    """In place of dlbridge.nd._nvidia.address()."""
+    if not hasattr(LIBRARIES[function.library], function.name):
+        return 0
+    return ctypes.cast(_entry(function.library, function.name, function.arguments), ctypes.c_void_p).value

@@ -276,3 +276,31 @@ def test_the_namespace_opens_no_library():
         "assert nd.fft.rfftfreq(4, device='cpu').shape == (3,) and 'fft' in nd.__all__\n"
         "assert not {'numpy', 'scipy'} & set(sys.modules)"
     )
+
+
+VIEWS = {
+    "transposed": lambda x: x.transpose(2, 0, 1),
+    "parts": lambda x: x[1:, ::2, 1:],
+    "backwards": lambda x: x[:, ::-1],
+    "one element later": lambda x: x.reshape(-1)[1:106].reshape(3, 5, 7),
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
+@pytest.mark.parametrize("name", ONE)
+def test_views_along_each_axis_as_numpy(name, view, axis):
+    x = values((4, 6, 8), "float32" if name in OF_REAL else "complex64")
+    here = nd.asarray(x)
+    close(
+        getattr(nd.fft, name)(view(here), axis=axis),
+        getattr(np.fft, name)(view(x), axis=axis).astype("float32" if name in ("irfft", "hfft") else "complex64"),
+    )
+    np.testing.assert_array_equal(nd.asnumpy(here), x)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2, 0), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_axes_in_any_order_as_numpy(name, norm, axes):
+    compare(name, values((4, 6, 8), "float64" if name in OF_REAL else "complex128"), axes=axes, norm=norm)

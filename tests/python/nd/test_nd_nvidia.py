@@ -3,9 +3,10 @@
 import re
 import subprocess
 import sys
+from array import array
 
 import pytest
-from dlbridge.nd import _cufft, _cusolver
+from dlbridge.nd import _cufft, _cusolver, _native, _nvidia
 from dlbridge.nd._nvidia import Function, library_folders
 
 HEADERS = {"cufft": ["cufft.h", "cufftXt.h"], "cusolver": ["cusolverDn.h"], "cublas": ["cublas_api.h"]}
@@ -61,3 +62,75 @@ def test_a_library_that_is_not_there_is_named_with_its_wheel():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "libnosuch of CUDA was not found" in said and "pip install nvidia-nosuch" in said
     assert "libnosuch.so.13" in said
+
+
+# --- calls of a library's functions ----------------------------------------------------------------------------------
+
+
+class OfLibc(_native.LibraryFunction):
+    def __init__(self, name, arguments):
+        self.name, self.arguments = name, arguments
+
+    def _load(self):
+        return _native.find_symbol(_native.open_library("libc.so.6"), self.name), self.arguments, f"{self.name} of libc"
+
+
+def test_results_are_written_to_memory_of_the_host():
+    seconds = array("q", [0, -1])
+    OfLibc("clock_gettime", "ip")(1, seconds)
+    assert seconds[0] >= 0 and 0 <= seconds[1] < 10**9
+
+
+def test_a_status_other_than_0_is_an_error_with_the_functions_name():
+    OfLibc("abs", "i")(0)
+    with pytest.raises(RuntimeError, match="^abs of libc failed with status 7$"):
+        OfLibc("abs", "i")(-7)
+
+
+@pytest.mark.parametrize(
+    ("letters", "arguments", "error", "message"),
+    [
+        ("i", (), TypeError, "takes 1 arguments, got 0"),
+        ("i", (2**31,), OverflowError, "out of range for an argument 'i'"),
+        ("b", (-129,), OverflowError, "out of range for an argument 'b'"),
+        ("z", (-1,), OverflowError, "negative"),
+        ("i", (0.5,), TypeError, "float"),
+        ("p", (b"constant",), BufferError, "not writable"),
+        ("p", (0.5,), TypeError, "bytes-like"),
+    ],
+    ids=["count", "int", "char", "size", "float", "constant", "no-memory"],
+)
+def test_arguments_that_do_not_fit_are_refused(letters, arguments, error, message):
+    with pytest.raises(error, match=message):
+        OfLibc("abs", letters)(*arguments)
+
+
+def test_a_function_that_a_library_lacks_is_named(monkeypatch):
+    monkeypatch.setattr(_nvidia, "address", lambda function: 0)
+    function = Function("cufft", "cufftNoSuch", "i")
+    assert not function.exists()
+    with pytest.raises(RuntimeError, match="libcufft has no cufftNoSuch"):
+        function(1)
+
+
+# --- how a transform's axes lie --------------------------------------------------------------------------------------
+
+LAYOUTS = [
+    ("rows", (3, 8), (8, 1), (1,), ([8], 1, 8)),
+    ("columns", (3, 8), (8, 1), (0,), ([3], 8, 1)),
+    ("columns of a part", (3, 5), (8, 1), (0,), ([3], 8, 1)),
+    ("every other element", (3, 4), (8, 2), (1,), ([4], 2, 8)),
+    ("transposed", (8, 3), (1, 8), (1,), ([3], 8, 1)),
+    ("planes of a part", (2, 3, 4), (40, 8, 1), (1, 2), ([3, 8], 1, 40)),
+    ("two batches as one", (2, 3, 8), (24, 8, 1), (2,), ([8], 1, 8)),
+    ("an axis between", (2, 3, 8), (24, 8, 1), (1,), None),
+    ("two batches apart", (2, 3, 8), (100, 8, 1), (2,), None),
+    ("backwards", (8,), (-1,), (0,), None),
+    ("repeated", (3, 8), (0, 1), (1,), None),
+    ("axes that overlap", (3, 8), (4, 1), (0, 1), None),
+]
+
+
+@pytest.mark.parametrize(("shape", "strides", "axes", "want"), [r[1:] for r in LAYOUTS], ids=[r[0] for r in LAYOUTS])
+def test_layouts_that_cufft_can_be_told(shape, strides, axes, want):
+    assert _cufft._layout(shape, strides, axes) == want

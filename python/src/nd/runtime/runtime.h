@@ -11,6 +11,7 @@
 namespace dlbridge::py::nd {
 
 void init_runtime(pybind11::module_ m);
+void init_library_functions(PyObject* module);  // what dlbridge/nd/_nvidia.py opens and calls
 
 // Whether the calling thread is inside a `with nd.cuda.Device(i):` block.
 bool inside_device_block() noexcept;
