@@ -1,6 +1,7 @@
 """Host time of small calls of dlbridge.nd on a GPU, against PyTorch and CuPy, interleaved in one process.
 
     python benchmarks/small_calls.py [--seconds 20] [--out FOLDER]
+    python benchmarks/small_calls.py -k fft|linalg|all|NAME ...    transforms and decompositions, by size
 
 The arrays have 1000 elements: the kernels take less than their launches, and what is timed is what the host does until
 a call returns. Imports and first calls are timed in processes of their own.
@@ -18,6 +19,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import _library_rows  # noqa: E402
 import _machine  # noqa: E402
 from _timing import Call, measure  # noqa: E402
 from gpu import OURS, libraries  # noqa: E402
@@ -84,12 +86,30 @@ def in_new_process(code: str, timed: str, repeat: int = 3) -> float | None:
     return best
 
 
+def by_size(modules: dict[str, Any], options: argparse.Namespace) -> int:
+    """The table of _library_rows.py. 1 where a result differs."""
+    kind = _machine.describe()["kind"]
+    lines = _library_rows.table(modules, options.k, options.seconds)
+    head = [
+        f"# {options.k} on {kind}",
+        "",
+        "Microseconds a call, the median of rounds that wait for the device at their end, interleaved in one process. "
+        "float32 and complex64. ratio: the faster peer's time by ours.",
+        "",
+    ]
+    _machine.publish("\n".join([*head, *lines]) + "\n", options.out / f"{options.k}-{kind}.md")
+    return int(any(not line.endswith(("| same |", "| check |", "--- |")) for line in lines))
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results")
+    parser.add_argument("-k", metavar="ROWS", help="fft, linalg, all, or the name of one function, by size instead")
     options = parser.parse_args(arguments)
     modules = libraries()
+    if options.k:
+        return by_size(modules, options)
     calls = {f"{name}/{call}": f for name, m in modules.items() for call, f in calls_of(name, m).items()}
     calls["floor"] = lambda: None
     timings = measure(calls, seconds=options.seconds)
