@@ -8,7 +8,7 @@ from dlbridge.nd import _native
 
 TYPE_CHECKING = False  # `typing` would cost a third of the import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any, SupportsIndex, TypeAlias, TypeVar
 
     # What functions compute with: an ndarray, a Python or NumPy scalar, nested sequences of them.
@@ -192,8 +192,10 @@ def count_up(n: int, device: DeviceLike = None, dtype: DTypeLike = "int64") -> n
     return x
 
 
-def one_device(arrays: Iterable[ndarray], operation: str) -> Any:
+def one_device(arrays: Sequence[ndarray], operation: str) -> Any:
     """The device that all the arrays are on; None for no array. ValueError where they differ."""
+    if len(arrays) == 1:
+        return arrays[0].device
     devices = {str(a.device): a.device for a in arrays}
     if len(devices) > 1:
         raise ValueError(

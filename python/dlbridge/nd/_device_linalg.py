@@ -104,28 +104,25 @@ def solve(x: ndarray, b: ndarray) -> ndarray:
     return rows_of(right, kept)
 
 
-def _diagonal_and_sign(x: ndarray) -> tuple[ndarray, ndarray]:
-    """The diagonal of U, and 1 or -1 for the rows that were exchanged."""
+def _signed_diagonal(x: ndarray) -> ndarray:
+    """The diagonals of U, with the other sign where rows were exchanged: determinants are their products."""
     factors = taken(x)
     pivots, _, _ = factored(factors)
     n = x.shape[-1]
     in_place = _native.empty((n,), pivots.dtype, device=x.device)
     _native.range_fill(in_place, 1, 1)
-    exchanged = (pivots != in_place).sum(axis=-1) % 2
     diagonal = factors.diagonal(0, 1, 2)
-    sign = (1 - 2 * exchanged).astype(x.dtype)
-    return diagonal.reshape((*x.shape[:-2], n)), sign.reshape(x.shape[:-2])
+    return _native.where(pivots == in_place, diagonal, -diagonal).reshape((*x.shape[:-2], n))
 
 
 def det(x: ndarray) -> ndarray:
-    diagonal, sign = _diagonal_and_sign(x)
-    return diagonal.prod(axis=-1) * sign
+    return _signed_diagonal(x).prod(axis=-1)
 
 
 def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
-    diagonal, sign = _diagonal_and_sign(x)
+    diagonal = _signed_diagonal(x)
     size = _native.absolute(diagonal)
-    return _native.sign(diagonal).prod(axis=-1) * sign, _native.log(size).sum(axis=-1)
+    return _native.sign(diagonal).prod(axis=-1), _native.log(size).sum(axis=-1)
 
 
 def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:

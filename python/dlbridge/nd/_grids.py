@@ -94,12 +94,11 @@ def _triangle(m: ArrayLike, k: int, lower: bool, operation: str) -> ndarray:
     m = as_array(m)
     if m.ndim < 1:
         raise ValueError(f"{operation}(): the array is 0-d; a triangle needs two, or a vector that is each row")
-    rows = count_up(m.shape[-2 if m.ndim > 1 else -1], m.device)[:, None]
-    columns = count_up(m.shape[-1], m.device)
-    kept = columns <= rows + index(k) if lower else columns >= rows + index(k)
-    zero = _native.empty((), m.dtype, device=m.device)
-    zero.fill(0)
-    return _native.where(kept, m, zero)
+    height, width, offset = m.shape[-2 if m.ndim > 1 else -1], m.shape[-1], index(k)
+    columns = count_up(width, m.device)
+    rows = (columns if height == width else count_up(height, m.device))[:, None]
+    bound = rows if offset == 0 else rows + offset
+    return _native.where(columns <= bound if lower else columns >= bound, m, False)  # each dtype has False's value
 
 
 def tril(m: ArrayLike, /, k: int = 0) -> ndarray:

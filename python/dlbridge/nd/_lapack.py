@@ -125,7 +125,8 @@ def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) 
     if not row.stacks and len(shape) != 2:
         raise linalg_error(f"{operation}(): shape {shape} is that of several matrices; give one at a time")
     device = one_device(arrays, operation)
-    if any(x.size == 0 for x in arrays):  # nothing to compute, and nothing to move
+    moved = any(x.size == 0 for x in arrays)
+    if moved:  # nothing to compute, and nothing to move
         arrays = [x.to_device("cpu") for x in arrays]
     if isinstance(arrays[0], _native.HostArray):
         linalg = numpys("numpy.linalg", operation)
@@ -140,7 +141,8 @@ def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) 
     except refused as error:
         raise linalg_error(f"{operation}(): shape {shape}: {row.failure or error}") from error
     several = isinstance(found, tuple)
-    found = tuple(x.to_device(device) for x in found) if several else found.to_device(device)
+    if moved:
+        found = tuple(x.to_device(device) for x in found) if several else found.to_device(device)
     if row.to_complex:  # NumPy's are real where all eigenvalues are
         found = _to_complex(found)
     return row.result(*found) if several else found
