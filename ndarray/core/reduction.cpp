@@ -236,7 +236,8 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
   DLBRIDGE_TRY(make_output(op, x, axes, dtypes.out, kept, out));
   Tensor bools;
   const Tensor* elements = &x;
-  if (op == ReduceOp::kArgmax || op == ReduceOp::kArgmin) DLBRIDGE_TRY(comparable(x, bools, elements));
+  // The host's kernels take any byte that is not 0 for true.
+  if (is_arg(op) && is_cuda(x.dl.device)) DLBRIDGE_TRY(comparable(x, bools, elements));
   DLBRIDGE_TRY(launch_reduce(op, *elements, axes, dtypes, options.correction, out));
   if (is_arg(op) && options.dtype && *options.dtype != dtypes.out) {
     Tensor positions = std::move(out);

@@ -56,15 +56,21 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/reduce_plan.h:kSplitBytes": BYTES,
         "cuda/reduce_plan.h:kTileBytes": BYTES,
         "cuda/reduce_plan.h:kTinyRowBytes": BYTES,
-        "host/reduce_loops.h:kByteLanes": ELEMENTS,
-        "host/reduce_loops.h:kCastChunk": ELEMENTS,
-        "host/reduce_loops.h:kColumnLeaf": ELEMENTS,
-        "host/reduce_loops.h:kCountColumns": ELEMENTS,
-        "host/reduce_loops.h:kExactLeaf": ELEMENTS,
-        "host/reduce_loops.h:kFewColumns": ELEMENTS,
-        "host/reduce_loops.h:kReduceBatch": ELEMENTS,
-        "host/reduce_loops.h:kReduceColumns": ELEMENTS,
-        "host/reduce_loops.h:kReduceLeaf": ELEMENTS,
+        "host/reduce_loops.h:kRowsTogether": ELEMENTS,
+        "host/reduce_runs.h:kByteLanes": ELEMENTS,
+        "host/reduce_runs.h:kColumnBytes": BYTES,
+        "host/reduce_runs.h:kColumnLeaf": ELEMENTS,
+        "host/reduce_runs.h:kColumnRows": ELEMENTS,
+        "host/reduce_runs.h:kExactLeaf": ELEMENTS,
+        "host/reduce_runs.h:kFirstFetched": ELEMENTS,
+        "host/reduce_runs.h:kLong": ELEMENTS,
+        "host/reduce_runs.h:kLongBytes": BYTES,
+        "host/reduce_runs.h:kMany": ELEMENTS,
+        "host/reduce_runs.h:kReduceBatch": ELEMENTS,
+        "host/reduce_runs.h:kReduceLeaf": ELEMENTS,
+        "host/reduce_runs.h:kRunBytes": BYTES,
+        "host/reduce_runs.h:kSearchBytes": BYTES,
+        "host/reduce_runs.h:kSearched": ELEMENTS,
     },
     "scan": {
         "cuda/scan.cuh:kScanThreads": ELEMENTS,
@@ -130,7 +136,6 @@ NO_THRESHOLD: dict[str, str] = {
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
-        functors/sort_keys.h:kBytes host/exp_log.cpp:kMantissa host/reduce_loops.h:kSize host/matmul.cpp:kParts
         cuda/sort_radix.cuh:kBits""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads

@@ -241,5 +241,4 @@ struct MaxAbs : Reduction {
 
 }  // namespace dlbridge::nd::functors
 
-#undef DLBRIDGE_ND_UNROLL
 #undef DLBRIDGE_ND_NOINLINE

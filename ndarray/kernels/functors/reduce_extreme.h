@@ -33,10 +33,10 @@ DLBRIDGE_ND_HD inline T larger(T a, T b) noexcept {
 }
 
 // max, min, and the infinity norms of real dtypes; a functor for each sign would double the code.
-template <class T>
-struct Extreme : Reduction {
+template <class T, class Order>
+struct ExtremeIn : Reduction {
   using In = T;
-  using Acc = order_t<T>;
+  using Acc = Order;
   DLBRIDGE_ND_HD Acc identity() const noexcept { return lowest<Acc>(); }
   DLBRIDGE_ND_HD void add(Acc& acc, In x, std::int64_t) const noexcept { acc = larger(acc, cast<Acc>(x)); }
   template <int N, class Positions>
@@ -54,6 +54,8 @@ struct Extreme : Reduction {
     else store_value(value, out_address);
   }
 };
+template <class T>
+using Extreme = ExtremeIn<T, order_t<T>>;
 
 // argmax and argmin. Over most of the data the largest value alone is followed: improves() says whether a batch has a
 // larger one than seen so far, the engine notes which batch that was, and gives the last one noted to add_batch() in

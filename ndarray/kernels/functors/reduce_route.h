@@ -212,10 +212,14 @@ int visit_functor(DType load, F&& f) {
 inline constexpr DTypeSet kSumSet = (kIntSet & ~bit(DType::kUInt64)) | kInexactSet;
 inline constexpr DTypeSet kCastSet = bit(DType::kInt64) | bit(DType::kFloat32) | bit(DType::kFloat64) | kComplexSet;
 
+template <template <class> class Functor, class F>
+int visit_bits(DType load, F&& f) {
+  if (load == DType::kComplex128) return f.template operator()<Functor<Bits128>>();
+  return visit_functor<Functor, kUnsignedSet>(load, f);
+}
 template <class F>
 int visit_count(DType load, F&& f) {
-  if (load == DType::kComplex128) return f.template operator()<Count<Bits128>>();
-  return visit_functor<Count, kUnsignedSet>(load, f);
+  return visit_bits<Count>(load, f);
 }
 
 }  // namespace dlbridge::nd::functors

@@ -7,17 +7,44 @@
 namespace dlbridge::nd::host_kernels {
 namespace {
 
-int run(const HostReduction& call) {
+int dispatch(const HostReduction& call) {
   using functors::ReduceFamily;
   switch (call.route.family) {
     case ReduceFamily::kSum: return reduce_sum(call);
     case ReduceFamily::kProd: return reduce_prod(call);
     case ReduceFamily::kExtreme: return reduce_extreme(call);
     case ReduceFamily::kArgExtreme: return reduce_arg_extreme(call);
-    case ReduceFamily::kCount: return reduce_count(call);
+    case ReduceFamily::kCount:
+      return call.args.op == ReduceOp::kAny || call.args.op == ReduceOp::kAll ? reduce_truth(call) : reduce_count(call);
     case ReduceFamily::kMoments: return reduce_moments(call);
     default: return reduce_norms(call);
   }
+}
+
+void drop_inner_dim(int& ndim, std::int64_t* shape, std::int64_t* in_strides, std::int64_t* other) noexcept {
+  --ndim;
+  for (std::int64_t* const row : {shape, in_strides, other}) std::copy_n(row + 1, ndim, row);
+}
+
+// Runs a call whose functor stores the results. Of elements that are repeated, dims of stride 0, which are the
+// innermost, each is read once; of equal ones the first has the position 0 along such a dim.
+int run(ReduceArgs args, const functors::ReduceRoute& route, InnerLoop cast) {
+  const std::int64_t n = args.reduced_size;
+  std::int64_t repeats = 1, copies = 1, copies_stride = 0;
+  while (n > 0 && args.reduced_ndim > 0 && args.reduced_in_strides[0] == 0) {
+    repeats *= args.reduced_shape[0];
+    args.reduced_size /= args.reduced_shape[0];
+    drop_inner_dim(args.reduced_ndim, args.reduced_shape, args.reduced_in_strides, args.index_strides);
+  }
+  if (args.kept_ndim > 0 && args.kept_in_strides[0] == 0) {
+    copies = args.kept_shape[0];
+    copies_stride = args.kept_out_strides[0];
+    args.kept_size /= copies;
+    drop_inner_dim(args.kept_ndim, args.kept_shape, args.kept_in_strides, args.kept_out_strides);
+  }
+  functors::Reduction functor = functors::reduction_of(args, route);
+  functor.n = n;
+  return dispatch({args, route, functor, cast, repeats, copies, copies_stride});
 }
 
 }  // namespace
@@ -27,19 +54,19 @@ int reduce(const ReduceArgs& args) {
   const functors::ReduceRoute route = functors::route_of(args);
   const InnerLoop cast = route.casts ? cast_loop(args.in_dtype, route.load) : nullptr;
   if (route.casts && cast == nullptr) return kErrorUnsupported;
-  if (!functors::casts_result(args, route))
-    return run({args, route, cast, static_cast<char*>(args.out), args.kept_out_strides});
+  if (!functors::casts_result(args, route)) return run(args, route, cast);
 
   const auto itemsize = static_cast<std::int64_t>(info(route.stored).itemsize);
   const std::unique_ptr<char[]> results(new (std::nothrow) char[static_cast<std::size_t>(args.kept_size * itemsize)]);
   if (results == nullptr) return kErrorMemory;
-  std::int64_t strides[kLoopDims]{};
+  ReduceArgs dense = args;
+  dense.out = results.get();
   std::int64_t step = itemsize;
   for (int d = 0; d < args.kept_ndim; ++d) {
-    strides[d] = step;
+    dense.kept_out_strides[d] = step;
     step *= args.kept_shape[d];
   }
-  const int status = run({args, route, cast, results.get(), strides});
+  const int status = run(dense, route, cast);
   return status != 0 ? status : elementwise(functors::result_cast(args, route.stored, results.get()));
 }
 

@@ -1,5 +1,5 @@
-// What accumulates side by side in a short run, one a lane of a vector: an accumulator of the functor, or something
-// narrower that a run cannot overflow.
+// What accumulates side by side, one a lane of a vector, in a short run of elements or in the columns of a few rows: an
+// accumulator of the functor, or something narrower that so few elements cannot overflow.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,46 @@ namespace dlbridge::nd::host_kernels {
 template <class T>
 inline constexpr bool is_small_integer_v = std::is_integral_v<T> && sizeof(T) <= 2;
 
+// Extremes of small integers are such; what is true is 1.
+template <class T>
+using extreme_lane_t = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t,
+                                          std::conditional_t<is_small_integer_v<T>, T, functors::order_t<T>>>;
+template <class T>
+using Extreme = functors::ExtremeIn<T, extreme_lane_t<T>>;
+
+// any and all: whether there is an element that decides, a true one or one that is not. One is enough, so that long
+// rows need not be read to their ends, and a byte holds it.
+template <class Bits>
+struct Truth : functors::Reduction {
+  using In = Bits;
+  using Acc = std::uint8_t;
+  bool decides(In x) const noexcept { return functors::Count<Bits>::nonzero(x) != (op == ReduceOp::kAll); }
+  static Acc identity() noexcept { return 0; }
+  void add(Acc& acc, In x, std::int64_t) const noexcept { acc = static_cast<Acc>(acc | (decides(x) ? 1 : 0)); }
+  template <int N, class Positions>
+  void add_batch(Acc& acc, const In (&x)[N], Positions) const noexcept {
+    for (int i = 0; i < N; ++i) add(acc, x[i], 0);
+  }
+  static void combine(Acc& acc, Acc other) noexcept { acc = static_cast<Acc>(acc | other); }
+  void store(Acc acc, void* out_address) const noexcept {
+    *static_cast<bool*>(out_address) = (acc != 0) != (op == ReduceOp::kAll);
+  }
+};
+
+template <class R>
+inline constexpr bool is_truth_v = false;
+template <class Bits>
+inline constexpr bool is_truth_v<Truth<Bits>> = true;
+template <class R>
+inline constexpr bool is_extreme_v = false;
+template <class T>
+inline constexpr bool is_extreme_v<Extreme<T>> = true;
+
 template <class R>
 struct Lanes {
   using In = typename R::In;
-  using Type = typename R::Acc;
+  using Type = typename R::Acc;  // of a run
+  using Column = Type;           // of kColumnLeaf rows
   // Functors without positions and without a count to share.
   static constexpr bool exist = std::is_arithmetic_v<Type> || is_complex_v<Type>;
   static Type identity(const R& functor) noexcept { return functor.identity(); }
@@ -23,42 +59,51 @@ struct Lanes {
   static void finish(const R& functor, typename R::Acc& acc, Type lane) noexcept { functor.combine(acc, lane); }
 };
 
+// Lanes as wide as an element is read: a comparison of elements is a mask of as many bits.
+template <class Bits>
+using mask_lane_t = functors::bits_t<sizeof(Bits)>;
+
 // 32 bits count the elements of a run, and hold the sum of 16-bit ones: a lane takes 1,024 of them at the most.
 template <class Bits>
 struct Lanes<functors::Count<Bits>> {
   using R = functors::Count<Bits>;
   using Type = std::int32_t;
+  using Column = mask_lane_t<Bits>;
   static constexpr bool exist = true;
   static Type identity(const R&) noexcept { return 0; }
-  static void add(const R&, Type& lane, Bits x) noexcept { lane += R::nonzero(x); }
+  template <class Lane>
+  static void add(const R&, Lane& lane, Bits x) noexcept {
+    lane = static_cast<Lane>(lane + static_cast<Lane>(R::nonzero(x)));
+  }
   static void merge(const R&, Type& lane, Type other) noexcept { lane += other; }
-  static void finish(const R&, typename R::Acc& acc, Type lane) noexcept { acc += lane; }
+  template <class Lane>
+  static void finish(const R&, typename R::Acc& acc, Lane lane) noexcept {
+    acc += lane;
+  }
 };
 template <class T>
   requires is_small_integer_v<T>
 struct Lanes<functors::Sum<T>> {
   using R = functors::Sum<T>;
   using Type = std::int32_t;
+  using Column = Type;
   static constexpr bool exist = true;
   static Type identity(const R&) noexcept { return 0; }
   static void add(const R&, Type& lane, T x) noexcept { lane += x; }
   static void merge(const R&, Type& lane, Type other) noexcept { lane += other; }
   static void finish(const R&, typename R::Acc& acc, Type lane) noexcept { acc += lane; }
 };
-
-// Extremes of small integers are such.
-template <class T>
-using extreme_lane_t = std::conditional_t<is_small_integer_v<T>, T, functors::order_t<T>>;
-template <class T>
-struct Lanes<functors::Extreme<T>> {
-  using R = functors::Extreme<T>;
-  using Type = extreme_lane_t<T>;
+template <class Bits>
+struct Lanes<Truth<Bits>> {
+  using R = Truth<Bits>;
+  using Column = mask_lane_t<Bits>;
   static constexpr bool exist = true;
-  static Type identity(const R&) noexcept { return functors::lowest<Type>(); }
-  static void add(const R&, Type& lane, T x) noexcept { lane = functors::larger(lane, cast<Type>(x)); }
-  static void merge(const R&, Type& lane, Type other) noexcept { lane = functors::larger(lane, other); }
-  static void finish(const R& functor, typename R::Acc& acc, Type lane) noexcept {
-    functor.combine(acc, cast<typename R::Acc>(lane));
+  static Column identity(const R&) noexcept { return 0; }
+  static void add(const R& functor, Column& lane, Bits x) noexcept {
+    lane = static_cast<Column>(lane | static_cast<Column>(functor.decides(x)));
+  }
+  static void finish(const R&, typename R::Acc& acc, Column lane) noexcept {
+    acc = static_cast<typename R::Acc>(acc | lane);  // 0 or 1
   }
 };
 
@@ -69,13 +114,30 @@ inline constexpr bool is_count_v<functors::Count<Bits>> = true;
 
 // Reductions that round nothing, in whatever order.
 template <class R>
-inline constexpr bool is_exact_v = R::kFindsLater || is_count_v<R>;
-template <class T>
-inline constexpr bool is_exact_v<functors::Extreme<T>> = true;
+inline constexpr bool is_exact_v = R::kFindsLater || is_count_v<R> || is_truth_v<R> || is_extreme_v<R>;
 template <class T>
 inline constexpr bool is_exact_v<functors::Sum<T>> = std::is_integral_v<T>;
 template <class T>
 inline constexpr bool is_exact_v<functors::Prod<T>> = std::is_integral_v<T>;
+
+// Whether the first elements may decide.
+template <class R>
+inline constexpr bool stops_early_v = is_truth_v<R> || std::is_same_v<typename R::In, bool>;
+
+// Whether nothing that follows can change the result.
+template <class R>
+bool is_decided(const R& functor, const typename R::Acc& acc) noexcept {
+  if constexpr (is_truth_v<R>) {
+    return acc != 0;
+  } else if constexpr (R::kFindsLater) {
+    using T = typename R::In;
+    if (!functor.ascending) return false;
+    if constexpr (std::is_integral_v<T>) return acc.value == std::numeric_limits<T>::max();
+    else return functors::is_nan(acc.value);
+  } else {
+    return false;
+  }
+}
 
 template <class R>
 inline constexpr int kLaneCount = std::max(16, 64 / static_cast<int>(sizeof(typename Lanes<R>::Type)));

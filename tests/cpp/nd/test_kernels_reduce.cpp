@@ -48,7 +48,12 @@ std::vector<View> views() {
           stepped(stepped(dense({7, 9}), 0, -1), 1, -2),
           dense({3, 4, 19}),
           transposed(dense({4, 3, 6})),
-          {"broadcast", {4, 5}, {0, 1}, 0}};
+          dense({300, 17}),
+          dense({17, 300}),
+          stepped(dense({140, 50}), 1, 2),
+          {"broadcast", {4, 5}, {0, 1}, 0},
+          {"broadcast_inside", {5, 4}, {1, 0}, 0},
+          {"broadcast_twice", {3, 19, 7}, {0, 1, 0}, 0}};
 }
 
 TEST(HostReduce, EveryOpOfEveryDTypeOverEveryAxis) {

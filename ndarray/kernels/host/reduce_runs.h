@@ -1,0 +1,387 @@
+// Runs of elements, where the time of the host's reductions goes: loops that become vectors of whatever width the
+// machine has. What a run gives depends on its length and strides alone.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/reduce_lanes.h"
+
+namespace dlbridge::nd::host_kernels {
+
+inline constexpr int kReduceBatch = 16;
+inline constexpr std::int64_t kColumnLeaf = 128;    // rows, where columns are side by side
+inline constexpr std::int64_t kColumnRows = 8;      // of these that are read together
+inline constexpr std::int64_t kColumnBytes = 64;    // a vector
+inline constexpr std::int64_t kReduceLeaf = 512;    // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kExactLeaf = 16384;   // the same where nothing is rounded
+inline constexpr std::int64_t kLongBytes = 65536;   // the same where nothing is added up
+inline constexpr std::int64_t kFirstFetched = 32;   // elements, where the first may decide
+inline constexpr std::int64_t kByteLanes = 64;      // counters of single bytes
+inline constexpr std::int64_t kSearchBytes = 1024;  // that are looked through before it is asked where
+inline constexpr std::int64_t kRunBytes = 256;      // some vectors: each waits for itself only
+
+template <class R>
+inline constexpr bool has_columns_v = Lanes<R>::exist || R::kFindsLater;
+// Columns that are in registers together, of those that are walked together.
+template <class R>
+inline constexpr std::int64_t kTileColumns =
+    std::max<std::int64_t>(kReduceBatch, kColumnBytes / static_cast<std::int64_t>(sizeof(typename R::In)));
+template <class R>
+inline constexpr std::int64_t kMostColumns =
+    has_columns_v<R> ? std::clamp<std::int64_t>(4096 / sizeof(typename R::Acc), 512, 2048) : 128;
+
+// n elements, `stride` bytes apart, of each of `count` runs, which are `across` bytes apart: columns where they are
+// walked row by row. The position of an element is that of the first plus a multiple of `step`.
+struct ReduceRun {
+  const char* in;
+  std::int64_t stride, n, position, step, count, across;
+  bool is_columns;
+};
+
+template <class R>
+struct Runs {
+  using In = typename R::In;
+  using Acc = typename R::Acc;
+  static constexpr std::int64_t kSize = sizeof(In);
+
+  R functor;
+  InnerLoop cast_in;  // null: elements are loaded as they are
+
+  void reduce(const ReduceRun& run, Acc* acc) const {
+    if (run.is_columns) {
+      if constexpr (R::kFindsLater) return extremes_of_columns(run, acc);
+      else if constexpr (has_columns_v<R>) return columns(run, acc);
+      else return batches_of_columns(run, acc);
+    }
+    // Elements that lie apart, or are to be cast, are fetched: one loop serves all.
+    alignas(64) char buffer[static_cast<std::size_t>(kReduceLeaf * kSize)];
+    const bool fetches = cast_in != nullptr || run.stride != kSize;
+    for (std::int64_t c = 0; c < run.count; ++c) {
+      std::int64_t length = !fetches ? run.n : stops_early_v<R> ? kFirstFetched : kReduceLeaf;
+      for (std::int64_t i = 0; i < run.n && !is_decided(functor, acc[c]); i += length) {
+        if (i > 0) length = kReduceLeaf;
+        const char* in = run.in + c * run.across + i * run.stride;
+        const std::int64_t n = std::min(length, run.n - i);
+        if (fetches) in = fetch(in, run.stride, n, buffer);
+        elements(in, n, run.position + i * run.step, run.step, acc[c]);
+      }
+    }
+  }
+
+ private:
+  static In load_as_it_is(const char* p) noexcept {
+    In x;
+    std::memcpy(&x, p, sizeof(In));
+    return x;
+  }
+  In load(const char* p) const noexcept {
+    if constexpr (std::is_same_v<In, bool>)  // any byte that is not 0 is true
+      return (*reinterpret_cast<const unsigned char*>(p) != 0) != (functor.prep.flip != 0);
+    else if constexpr (std::is_integral_v<In> && (is_extreme_v<R> || R::kFindsLater))  // no sign to drop
+      return static_cast<In>(load_as_it_is(p) ^ static_cast<In>(functor.prep.flip));
+    else return functors::prepare(load_as_it_is(p), functor.prep);
+  }
+
+  const char* fetch(const char* in, std::int64_t stride, std::int64_t n, char* buffer) const {
+    if (cast_in != nullptr) {
+      char* const data[2] = {buffer, const_cast<char*>(in)};
+      const std::int64_t strides[2] = {kSize, stride};
+      cast_in(data, strides, n);
+    } else {
+      DLBRIDGE_ND_UNROLL
+      for (std::int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * kSize, in + i * stride, kSize);
+    }
+    return buffer;
+  }
+
+  void elements(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
+    if constexpr (is_truth_v<R>) {
+      acc = search_truth(in, n, functor.op == ReduceOp::kAny) < n;
+    } else if constexpr (R::kFindsLater) {
+      find_extreme(in, n, position, step, acc);
+    } else {
+      std::int64_t i = 0;
+      if constexpr (is_count_v<R> && sizeof(In) == 1) {
+        for (; i + kByteLanes <= n; i += count_bytes(in + i, n - i, acc)) {
+        }
+      } else if constexpr (is_extreme_v<R> && !is_complex_v<In>) {
+        return functor.combine(acc, largest(in, n));
+      } else if constexpr (Lanes<R>::exist) {
+        if (n >= 2 * kLaneCount<R>) i = lanes(in, n, acc);
+      }
+      for (; i + kReduceBatch <= n; i += kReduceBatch) {
+        In x[kReduceBatch];
+        for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(in + (i + k) * kSize);
+        functor.template add_batch<kReduceBatch>(acc, x, [&](int k) { return position + (i + k) * step; });
+      }
+      for (; i < n; ++i) functor.add(acc, load(in + i * kSize), position + i * step);
+    }
+  }
+
+  // As many elements as fill all lanes, added to `acc`; returns how many.
+  std::int64_t lanes(const char* in, std::int64_t n, Acc& acc) const {
+    constexpr std::int64_t kCount = kLaneCount<R>;
+    typename Lanes<R>::Type lane[kCount];
+    std::fill_n(lane, kCount, Lanes<R>::identity(functor));
+    std::int64_t i = 0;
+    for (; i + kCount <= n; i += kCount)
+      for (std::int64_t k = 0; k < kCount; ++k) Lanes<R>::add(functor, lane[k], load(in + (i + k) * kSize));
+    for (std::int64_t half = kCount / 2; half > 0; half /= 2)
+      for (std::int64_t k = 0; k < half; ++k) Lanes<R>::merge(functor, lane[k], lane[k + half]);
+    Lanes<R>::finish(functor, acc, lane[0]);
+    return i;
+  }
+
+  // Counts single bytes in as many bytes, until these are full; returns how many were looked at.
+  std::int64_t count_bytes(const char* in, std::int64_t n, Acc& acc) const {
+    constexpr std::int64_t kRows = std::numeric_limits<std::uint8_t>::max();
+    const std::int64_t rows = std::min(n / kByteLanes, kRows);
+    std::uint8_t counts[kByteLanes] = {};
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t k = 0; k < kByteLanes; ++k)
+        counts[k] = static_cast<std::uint8_t>(counts[k] + R::nonzero(load(in + row * kByteLanes + k)));
+    std::int32_t sum = 0;
+    for (std::int64_t k = 0; k < kByteLanes; ++k) sum += counts[k];
+    acc += sum;
+    return rows * kByteLanes;
+  }
+
+  using Lane = extreme_lane_t<In>;
+  static Lane greater(Lane a, Lane b) noexcept {  // one instruction, which loses NaN
+    if constexpr (std::is_integral_v<Lane>) return a < b ? b : a;
+    else return a > b ? a : b;
+  }
+  template <std::int64_t kHalf, std::int64_t kLeast = 1, class L, std::int64_t kCount, class F>
+  static void fold(L (&lane)[kCount], F f) noexcept {
+    if constexpr (kHalf >= kLeast) {
+      for (std::int64_t k = 0; k < kHalf; ++k) lane[k] = f(lane[k], lane[k + kHalf]);
+      fold<kHalf / 2, kLeast>(lane, f);
+    }
+  }
+
+  // The largest of n elements, or NaN. Twice is as good as once, so that the last lanes may overlap others. Of floats
+  // the lanes are added up, too: a NaN makes one of them, and if infinities have done so, none is found.
+  template <std::int64_t kCount>
+  Lane largest_of_lanes(const char* in, std::int64_t n) const {
+    Lane lane[kCount], sum[kCount];
+    for (std::int64_t k = 0; k < kCount; ++k) sum[k] = lane[k] = cast<Lane>(load(in + k * kSize));
+    for (std::int64_t i = kCount; i < n; i += kCount) {
+      const char* const from = in + std::min(i, n - kCount) * kSize;
+      DLBRIDGE_ND_UNROLL  // vectors, which stay in registers then
+          for (std::int64_t k = 0; k < kCount; ++k) {
+        const Lane x = cast<Lane>(load(from + k * kSize));
+        lane[k] = greater(lane[k], x);
+        if constexpr (std::is_floating_point_v<Lane>) sum[k] += x;
+      }
+    }
+    fold<kCount / 2>(lane, greater);
+    if constexpr (std::is_floating_point_v<Lane>) {
+      fold<kCount / 2>(sum, [](Lane a, Lane b) { return a + b; });
+      if (functors::is_nan(sum[0])) {
+        const std::int64_t i = search_nan(in, n);
+        if (i < n) return cast<Lane>(load(in + i * kSize));
+      }
+    }
+    return lane[0];
+  }
+  Lane largest(const char* in, std::int64_t n) const {
+    constexpr std::int64_t kMany = kRunBytes / sizeof(Lane);
+    constexpr std::int64_t kFew = std::max<std::int64_t>(kMany / 4, kReduceBatch);
+    if (n >= kMany) return largest_of_lanes<kMany>(in, n);
+    if (n >= kFew) return largest_of_lanes<kFew>(in, n);
+    Lane best = cast<Lane>(load(in));
+    for (std::int64_t i = 1; i < n; ++i) best = functors::larger(best, cast<Lane>(load(in + i * kSize)));
+    return best;
+  }
+
+  // The first of the largest elements, or of those that are NaN: what the largest is, then where. Few runs have
+  // something larger than what was found before; of bools nothing is larger than what is true.
+  void find_extreme(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
+    constexpr bool is_bool = std::is_same_v<In, bool>;
+    Lane best = 1;
+    if constexpr (!is_bool) best = largest(in, n);
+    const auto value = cast<typename R::Value>(best);
+    if (functor.ascending ? value <= acc.value : value < acc.value) return;
+    std::int64_t i = 0;
+    if constexpr (is_bool) i = search_truth(in, n, functor.prep.flip == 0);
+    else if (functors::is_nan(best)) i = search_nan(in, n);
+    else i = search(in, n, [&](const char* p) { return cast<Lane>(load(p)) == best; });
+    if (i < n) functor.combine(acc, Acc{value, position + i * step});
+  }
+
+  std::int64_t search_nan(const char* in, std::int64_t n) const {
+    return search(in, n, [&](const char* p) { return functors::is_nan(cast<Lane>(load(p))); });
+  }
+
+  // The first element that is true, or the first that is not.
+  std::int64_t search_truth(const char* in, std::int64_t n, bool truth) const {
+    const auto bits = [&](const char* p) {
+      if constexpr (std::is_same_v<In, bool>) return *reinterpret_cast<const unsigned char*>(p);
+      else if constexpr (std::is_same_v<In, functors::Bits128>) return load(p).low | load(p).high;
+      else return load(p);
+    };
+    if (truth) return search(in, n, [&](const char* p) { return bits(p) != 0; });
+    return search(in, n, [&](const char* p) { return bits(p) == 0; });
+  }
+
+  // The place of the first element of which `is` holds; n where it holds of none.
+  template <class Is>
+  std::int64_t search(const char* in, std::int64_t n, Is is) const {
+    constexpr std::int64_t kLong = kSearchBytes / kSize;
+    std::int64_t i = 0;
+    while (i + kLong <= n && !holds_in<kLong>(in + i * kSize, is)) i += kLong;
+    while (i + 2 * kSearched <= n && !holds_in<kSearched>(in + i * kSize, is)) i += kSearched;
+    if (i + kSearched <= n) {
+      const std::int64_t first = first_of_searched(in + i * kSize, is);
+      i += first;
+      if (first < kSearched) return i;
+    }
+    while (i + kReduceBatch <= n && !holds_in<kReduceBatch>(in + i * kSize, is)) i += kReduceBatch;
+    while (i < n && !is(in + i * kSize)) ++i;
+    return i;
+  }
+  using Mask = mask_lane_t<In>;
+  static constexpr std::int64_t kSearched = 64;
+  template <std::int64_t kCount, class Is>
+  static bool holds_in(const char* in, Is is) {
+    constexpr std::int64_t kWord = 8 / sizeof(Mask);
+    constexpr std::int64_t kWidth = std::min<std::int64_t>(kCount, kColumnBytes / sizeof(Mask));
+    Mask holds[kWidth];
+    for (std::int64_t k = 0; k < kWidth; ++k) {
+      Mask any = 0;
+      DLBRIDGE_ND_UNROLL
+      for (std::int64_t i = 0; i < kCount; i += kWidth)
+        any = static_cast<Mask>(any | static_cast<Mask>(is(in + (i + k) * kSize)));
+      holds[k] = any;
+    }
+    fold<kWidth / 2, kWord>(holds, [](Mask a, Mask b) { return static_cast<Mask>(a | b); });
+    std::uint64_t word;
+    std::memcpy(&word, holds, sizeof(word));
+    return word != 0;
+  }
+  // kSearched where it holds of none.
+  template <class Is>
+  static std::int64_t first_of_searched(const char* in, Is is) {
+    constexpr std::int64_t kWidth = kColumnBytes / sizeof(Mask);
+    Mask first[kWidth];
+    std::fill_n(first, kWidth, static_cast<Mask>(kSearched));
+    for (std::int64_t i = kSearched - kWidth; i >= 0; i -= kWidth)
+      for (std::int64_t k = 0; k < kWidth; ++k)
+        first[k] = is(in + (i + k) * kSize) ? static_cast<Mask>(i + k) : first[k];
+    fold<kWidth / 2>(first, [](Mask a, Mask b) { return a < b ? a : b; });
+    return static_cast<std::int64_t>(first[0]);
+  }
+
+  void batches_of_columns(const ReduceRun& run, Acc* acc) const {
+    std::int64_t i = 0;
+    for (; i + kReduceBatch <= run.n; i += kReduceBatch)
+      for (std::int64_t c = 0; c < run.count; ++c) {
+        In x[kReduceBatch];
+        for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(run.in + (i + k) * run.stride + c * run.across);
+        functor.template add_batch<kReduceBatch>(acc[c], x, [&](int k) { return run.position + (i + k) * run.step; });
+      }
+    for (; i < run.n; ++i)
+      for (std::int64_t c = 0; c < run.count; ++c)
+        functor.add(acc[c], load(run.in + i * run.stride + c * run.across), run.position + i * run.step);
+  }
+
+  // Calls f(slot, row, in, stride, rows) for some columns of some rows at a time, which lie side by side: there, or
+  // where they are fetched to. A last tile that is not full begins among the columns of the one before.
+  static constexpr std::int64_t kTile = kTileColumns<R>;
+  static std::int64_t column_of(std::int64_t slot, std::int64_t count) noexcept {
+    return std::max<std::int64_t>(std::min(slot, count - kTile), 0);
+  }
+  template <class F>
+  void for_each_tile(const ReduceRun& run, F f) const {
+    alignas(64) char buffer[static_cast<std::size_t>(kColumnRows * kTile * kSize)];
+    if (run.count < kTile) std::memset(buffer, 0, sizeof(buffer));
+    for (std::int64_t row = 0; row < run.n; row += kColumnRows) {
+      const std::int64_t rows = std::min(kColumnRows, run.n - row);
+      // Behind a narrow row lies the next one, where they are dense: it fills the tile as well as anything.
+      const bool is_narrow = run.count < kTile && (run.stride != run.count * kSize ||
+                                                   (row + rows - 1) * run.count + kTile > run.n * run.count);
+      const bool fetches = run.across != kSize || is_narrow;
+      for (std::int64_t slot = 0; slot < run.count; slot += kTile) {
+        const char* in = run.in + row * run.stride + column_of(slot, run.count) * run.across;
+        if (fetches) {
+          for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t k = 0; k < std::min(kTile, run.count); ++k)
+              std::memcpy(buffer + (r * kTile + k) * kSize, in + r * run.stride + k * run.across, kSize);
+          in = buffer;
+        }
+        f(slot, row, in, fetches ? kTile * kSize : run.stride, rows);
+      }
+    }
+  }
+  // Calls f(slot, column) for each column: its accumulator is that of the slot.
+  template <class F>
+  static void for_each_slot(std::int64_t count, F f) {
+    std::int64_t slot = 0;
+    for (; slot + kTile <= count; slot += kTile)
+      for (std::int64_t k = 0; k < kTile; ++k) f(slot + k, slot + k);
+    for (std::int64_t k = slot - column_of(slot, count); slot < count && k < std::min(kTile, count); ++k)
+      f(slot + k, column_of(slot, count) + k);
+  }
+
+  void columns(const ReduceRun& run, Acc* acc) const {
+    using L = Lanes<R>;
+    using Column = typename L::Column;
+    Column lane[kMostColumns<R>];
+    std::fill_n(lane, (run.count + kTile - 1) / kTile * kTile, static_cast<Column>(L::identity(functor)));
+    for_each_tile(run, [&](std::int64_t slot, std::int64_t, const char* in, std::int64_t stride, std::int64_t rows) {
+      Column tile[kTile];
+      std::copy_n(lane + slot, kTile, tile);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t k = 0; k < kTile; ++k) L::add(functor, tile[k], load(in + r * stride + k * kSize));
+      std::copy_n(tile, kTile, lane + slot);
+    });
+    for_each_slot(run.count, [&](std::int64_t slot, std::int64_t c) { L::finish(functor, acc[c], lane[slot]); });
+  }
+
+  // The same with the row of each: the first that has the largest, or NaN.
+  void extremes_of_columns(const ReduceRun& run, Acc* acc) const {
+    using Row = std::make_signed_t<functors::bits_t<sizeof(Lane)>>;
+    static_assert(kColumnLeaf - 1 <= std::numeric_limits<std::int8_t>::max());
+    Lane best[kMostColumns<R>];
+    Row best_row[kMostColumns<R>];
+    std::fill_n(best, (run.count + kTile - 1) / kTile * kTile, functors::lowest<Lane>());
+    std::fill_n(best_row, (run.count + kTile - 1) / kTile * kTile, Row{0});
+    for_each_tile(run, [&](std::int64_t slot, std::int64_t row, const char* in, std::int64_t stride, std::int64_t n) {
+      Lane values[kTile];
+      Row rows[kTile];
+      std::copy_n(best + slot, kTile, values);
+      std::copy_n(best_row + slot, kTile, rows);
+      for (std::int64_t r = 0; r < n; ++r)
+        for (std::int64_t k = 0; k < kTile; ++k) {
+          const Lane x = cast<Lane>(load(in + r * stride + k * kSize));
+          const bool better = static_cast<bool>(!(x <= values[k]) & !functors::is_nan(values[k]));
+          values[k] = better ? x : values[k];
+          rows[k] = better ? static_cast<Row>(row + r) : rows[k];
+        }
+      std::copy_n(values, kTile, best + slot);
+      std::copy_n(rows, kTile, best_row + slot);
+    });
+    for_each_slot(run.count, [&](std::int64_t slot, std::int64_t c) {
+      const auto value = cast<typename R::Value>(best[slot]);
+      if (functor.ascending ? value <= acc[c].value : value < acc[c].value) return;
+      functor.combine(acc[c], Acc{value, run.position + best_row[slot] * run.step});
+    });
+  }
+};
+
+template <class R>
+DLBRIDGE_ND_CLONES void reduce_run(const Runs<R>& runs, const ReduceRun& run, typename R::Acc* acc) {
+  const Runs<R> own = runs;  // nothing that is written lies there
+  own.reduce(run, acc);
+}
+template <class R>
+DLBRIDGE_ND_CLONES_WITHOUT_FMA void reduce_complex_run(const Runs<R>& runs, const ReduceRun& run,
+                                                       typename R::Acc* acc) {
+  const Runs<R> own = runs;
+  own.reduce(run, acc);
+}
+
+}  // namespace dlbridge::nd::host_kernels
