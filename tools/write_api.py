@@ -22,6 +22,7 @@ TITLES = {
     "dlbridge.dask": "Arrays through Dask. The guide is [dask.md](../dask.md).",
     "dlbridge.mpi": "Arrays as buffers of mpi4py. The guide is [mpi.md](../mpi.md).",
     "dlbridge.multiprocessing": "Arrays through queues, pipes and pools. The guide is [processes.md](../processes.md).",
+    "dlbridge.nccl": "Arrays as buffers of nccl4py. The guide is [nccl.md](../nccl.md).",
     "dlbridge.ray": "Arrays through Ray. The guide is [ray.md](../ray.md).",
     "dlbridge.nd": "The ndarray. Start with the [guide](../ndarray.md).",
     "dlbridge.nd.fft": "Fourier transforms.",

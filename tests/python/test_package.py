@@ -7,7 +7,7 @@ import pytest
 from child_process import run_python
 
 FRAMEWORKS = ["numpy", "torch", "jax", "tensorflow", "cupy", "numba", "pyarrow", "onnxruntime", "ml_dtypes"]
-FRAMEWORKS += ["dask", "distributed", "ray", "mpi4py"]
+FRAMEWORKS += ["dask", "distributed", "ray", "mpi4py", "nccl"]
 
 
 def test_import_loads_no_framework_and_none_of_the_cold_parts():
