@@ -29,11 +29,15 @@ ALWAYS = {
 
 
 def load(name, monkeypatch):
+    return module_of(name, monkeypatch).script
+
+
+def module_of(name, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.script
+    return module
 
 
 @pytest.mark.parametrize("name", sorted(ALWAYS))
@@ -55,5 +59,18 @@ def test_example(name, monkeypatch, capfd):
         assert lacking == []
 
 
+TWO_GPUS = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(nd.cuda.device_count() < 2, reason=f"needs two GPUs; there are {nd.cuda.device_count()}"),
+]
+
+
+@pytest.mark.parametrize("devices", [("cpu", "cpu"), pytest.param(("cuda:0", "cuda:1"), marks=TWO_GPUS)])
+def test_two_gpus(devices, monkeypatch):
+    both, alone = module_of("two_gpus", monkeypatch).main(devices, size=64)
+    n = range(64)
+    assert both == alone == sum((i * 64 + k) % 7 * ((k * 64 + j) % 5) for i in n for k in n for j in n)
+
+
 def test_every_script_is_run():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} - {"snippets"} == set(ALWAYS)
+    assert {path.stem for path in EXAMPLES.glob("*.py")} - {"snippets"} == {*ALWAYS, "two_gpus"}
