@@ -136,7 +136,7 @@ NO_THRESHOLD: dict[str, str] = {
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
-        cuda/sort_radix.cuh:kBits""",
+        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
