@@ -86,7 +86,11 @@ def _torch(a):
     return pytest.importorskip("torch", reason="PyTorch is not installed").from_numpy(a)
 
 
-@pytest.mark.parametrize("make", [np.asarray, _torch, nd.asarray, asdlpack], ids=["numpy", "torch", "nd", "Tensor"])
+def _nd(a):
+    return nd.asarray(a, device="cpu")
+
+
+@pytest.mark.parametrize("make", [np.asarray, _torch, _nd, asdlpack], ids=["numpy", "torch", "nd", "Tensor"])
 def test_an_array_of_any_framework_goes_in_and_comes_out(scale, make):
     a = np.arange(6, dtype="float32")
     given = make(a)

@@ -54,7 +54,8 @@ def nothing_left() -> Any:
     before = _core.live_counts()
     yield
     gc.collect()
-    assert _core.live_counts() == before
+    after = _core.live_counts()
+    assert all(after[kind] <= before[kind] for kind in before), f"{before} before, {after} after"
 
 
 def test_exchanges_of_all_protocols_in_many_threads() -> None:

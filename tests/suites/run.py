@@ -66,7 +66,11 @@ def run_pytest(checkout: Path, log: Path, arguments: list[str], environment: dic
         "no:cacheprovider",
     ]
     command += arguments
-    return subprocess.run(command, cwd=checkout, env=os.environ | environment, stdout=subprocess.DEVNULL).returncode
+    before = log.stat().st_size
+    done = subprocess.run(command, cwd=checkout, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
+    if log.stat().st_size == before and done.returncode != NO_TESTS:
+        print(done.stdout[-2000:], file=sys.stderr)  # why no test came to its end
+    return done.returncode
 
 
 def array_api(options: argparse.Namespace, log: Path) -> None:

@@ -168,8 +168,9 @@ class _Grid:
         return f"<dlbridge.nd.{self._name}>"
 
     @staticmethod
-    def _points(part: slice, places: ndarray | None = None) -> ndarray:
-        """places: those of a number of points between bounds in arrays, where they do not lie in a line."""
+    def _points(part: slice, device: DeviceLike = None, places: ndarray | None = None) -> ndarray:
+        """device: of what is counted between numbers. places: those of a number of points between bounds in arrays,
+        where they do not lie in a line."""
         from dlbridge.nd._ranges import arange, linspace
 
         start = 0 if part.start is None else part.start
@@ -181,14 +182,16 @@ class _Grid:
                 counted = count_up(n, between.device) if places is None else places
                 found: ndarray = counted * (between / (n - 1) if n > 1 else 1) + start
                 return found
-            points: ndarray = linspace(start, part.stop, n)
+            points: ndarray = linspace(start, part.stop, n, device=device)
             return points
-        return arange(start, part.stop, step)
+        return arange(start, part.stop, step, device=device)
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, tuple):
             return self._points(key)
-        vectors = [self._points(part) for part in key]
+        bounds = [bound for part in key for bound in (part.start, part.stop) if isinstance(bound, ndarray)]
+        device = one_device(bounds, self._name) if bounds else None
+        vectors = [self._points(part, device) for part in key]
         dtype = _native.result_type(*[v.dtype for v in vectors])
         n = len(vectors)
         along = [tuple(slice(None) if a == axis else None for a in range(n)) for axis in range(n)]
@@ -198,7 +201,9 @@ class _Grid:
         x = _native.empty((n, *extents), dtype, device=one_device(vectors, self._name))
         for axis, (v, part) in enumerate(zip(vectors, key, strict=True)):
             x[axis] = (
-                v[along[axis]] if v.ndim == 1 else self._points(part, count_up(extents[axis], v.device)[along[axis]])
+                v[along[axis]]
+                if v.ndim == 1
+                else self._points(part, device, count_up(extents[axis], v.device)[along[axis]])
             )
         return x
 

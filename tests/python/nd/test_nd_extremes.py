@@ -45,7 +45,7 @@ def usual(dtype, name, shape):
 
 
 def same(got, want, what):
-    got = np.asarray(got)
+    got = nd.asnumpy(got)
     assert got.dtype == want.dtype, what
     assert got.shape == want.shape, what
     assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f"), what
@@ -142,7 +142,7 @@ def test_broadcast_axes(dtype, name, device):
         ):
             theirs, ours = view(np, row), view(nd, put(row, device))
             for axis in (0, 1, None):
-                got, want = np.asarray(getattr(ours, name)(axis=axis)), getattr(theirs, name)(axis=axis)
+                got, want = nd.asnumpy(getattr(ours, name)(axis=axis)), getattr(theirs, name)(axis=axis)
                 assert got.dtype == want.dtype
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=str((times, theirs.shape, axis)))
 
