@@ -36,8 +36,8 @@ struct Quantile {
   }
 };
 
-// By Marsaglia and Tsang (2000), one block a try: 53 bits for the normal number's radius, 64 for its angle, of which the
-// lower 32, which move it by 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
+// By Marsaglia and Tsang (2000), one block a try: 53 bits for the normal number's radius, 64 for its angle, whose lower
+// 32, which move it by 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
 // u ** (1 / shape), which underflows where the shape is small: its logarithm does not.
 template <class T>
 struct Gamma {

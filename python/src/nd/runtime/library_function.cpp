@@ -1,5 +1,5 @@
-// Functions of NVIDIA's libraries as Python objects: found when first called, given machine words, ordered on the stream
-// of the arrays among them.
+// Functions of NVIDIA's libraries as Python objects: found when first called, given machine words, ordered on the
+// stream of the arrays among them.
 #include <dlfcn.h>
 
 #include <array>
