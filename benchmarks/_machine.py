@@ -52,11 +52,12 @@ def git_commit() -> str | None:
 
 
 def kind() -> str:
-    """`h200` or `cpu2`: the GPU's last word, or the number of usable cores."""
+    """`h200` or `cpu2`: the GPU's model, a letter and digits, or its last word; or the number of usable cores."""
     gpu = gpu_name()
     if gpu is None:
         return f"cpu{cpu_count()}"
-    return re.sub(r"[^a-z0-9]+", "", gpu.split()[-1].lower()) or "gpu"
+    model = re.search(r"\b[A-Z]{1,2}\d+\w*", gpu)
+    return re.sub(r"[^a-z0-9]+", "", (model[0] if model else gpu.split()[-1]).lower()) or "gpu"
 
 
 def describe() -> dict[str, object]:
