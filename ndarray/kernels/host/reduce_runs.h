@@ -46,6 +46,7 @@ struct Runs {
   using In = typename R::In;
   using Acc = typename R::Acc;
   static constexpr std::int64_t kSize = sizeof(In);
+  using Size = std::integral_constant<std::int64_t, kSize>;
 
   R functor;
   InnerLoop cast_in;  // null: elements are loaded as they are
@@ -56,9 +57,10 @@ struct Runs {
       else if constexpr (has_columns_v<R>) return columns(run, acc);
       else return batches_of_columns(run, acc);
     }
-    // Elements that lie apart, or are to be cast, are fetched: one loop serves all.
+    // Elements that lie apart, or are to be cast, are fetched: one loop serves all. Complex ones fill no vector that
+    // another load would not fill as well.
     alignas(64) char buffer[static_cast<std::size_t>(kReduceLeaf * kSize)];
-    const bool fetches = cast_in != nullptr || run.stride != kSize;
+    const bool fetches = cast_in != nullptr || (run.stride != kSize && !is_complex_v<In>);
     for (std::int64_t c = 0; c < run.count; ++c) {
       std::int64_t length = !fetches ? run.n : stops_early_v<R> ? kFirstFetched : kReduceLeaf;
       for (std::int64_t i = 0; i < run.n && !is_decided(functor, acc[c]); i += length) {
@@ -66,7 +68,13 @@ struct Runs {
         const char* in = run.in + c * run.across + i * run.stride;
         const std::int64_t n = std::min(length, run.n - i);
         if (fetches) in = fetch(in, run.stride, n, buffer);
-        elements(in, n, run.position + i * run.step, run.step, acc[c]);
+        const std::int64_t position = run.position + i * run.step;
+        if constexpr (is_complex_v<In>)
+          if (!fetches && run.stride != kSize) {
+            elements(in, run.stride, n, position, run.step, acc[c]);
+            continue;
+          }
+        elements(in, Size(), n, position, run.step, acc[c]);
       }
     }
   }
@@ -97,7 +105,10 @@ struct Runs {
     return buffer;
   }
 
-  void elements(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
+  // stride: a Size where elements lie side by side.
+  template <class Stride>
+  void elements(const char* in, Stride stride, std::int64_t n, std::int64_t position, std::int64_t step,
+                Acc& acc) const {
     if constexpr (is_truth_v<R>) {
       acc = search_truth(in, n, functor.op == ReduceOp::kAny) < n;
     } else if constexpr (R::kFindsLater) {
@@ -110,25 +121,26 @@ struct Runs {
       } else if constexpr (is_extreme_v<R> && !is_complex_v<In>) {
         return functor.combine(acc, largest(in, n));
       } else if constexpr (Lanes<R>::exist) {
-        if (n >= 2 * kLaneCount<R>) i = lanes(in, n, acc);
+        if (n >= 2 * kLaneCount<R>) i = lanes(in, stride, n, acc);
       }
       for (; i + kReduceBatch <= n; i += kReduceBatch) {
         In x[kReduceBatch];
-        for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(in + (i + k) * kSize);
+        for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(in + (i + k) * stride);
         functor.template add_batch<kReduceBatch>(acc, x, [&](int k) { return position + (i + k) * step; });
       }
-      for (; i < n; ++i) functor.add(acc, load(in + i * kSize), position + i * step);
+      for (; i < n; ++i) functor.add(acc, load(in + i * stride), position + i * step);
     }
   }
 
   // As many elements as fill all lanes, added to `acc`; returns how many.
-  std::int64_t lanes(const char* in, std::int64_t n, Acc& acc) const {
+  template <class Stride>
+  std::int64_t lanes(const char* in, Stride stride, std::int64_t n, Acc& acc) const {
     constexpr std::int64_t kCount = kLaneCount<R>;
     typename Lanes<R>::Type lane[kCount];
     std::fill_n(lane, kCount, Lanes<R>::identity(functor));
     std::int64_t i = 0;
     for (; i + kCount <= n; i += kCount)
-      for (std::int64_t k = 0; k < kCount; ++k) Lanes<R>::add(functor, lane[k], load(in + (i + k) * kSize));
+      for (std::int64_t k = 0; k < kCount; ++k) Lanes<R>::add(functor, lane[k], load(in + (i + k) * stride));
     for (std::int64_t half = kCount / 2; half > 0; half /= 2)
       for (std::int64_t k = 0; k < half; ++k) Lanes<R>::merge(functor, lane[k], lane[k + half]);
     Lanes<R>::finish(functor, acc, lane[0]);
