@@ -23,6 +23,7 @@ ndarray = _native.ndarray
 _LARGEST = 2.0**63 - 1024  # the largest float64 that an int64 holds
 _TABLE_LIMIT = 1 << 16  # entries
 _FEW_TRIALS = 32  # of which drawing each one is faster than a binomial variate for each outcome but the last
+_TRIALS_LIMIT = 1 << 26  # trials times outcomes that are looked at together: as many bytes, and some more for numbers
 
 
 def _stirling_rest(k: ndarray) -> ndarray:
@@ -332,7 +333,8 @@ class _Counts(_Distributions):
             common = _native.broadcast_to(trials, _both(shape, p.shape[:-1])).shape
         else:
             common = shape_of(size, "multinomial")
-        if trials.ndim == 0 and p.ndim == 1 and is_scalar(n) and 0 < n <= _FEW_TRIALS:
+        few = trials.ndim == 0 and p.ndim == 1 and is_scalar(n) and 0 < n <= _FEW_TRIALS
+        if few and _count(common) * int(n) * p.size <= _TRIALS_LIMIT:
             return self._trial_by_trial(int(n), p, common).astype(_number(dtype, "multinomial"), copy=False)
         rest = _native.broadcast_to(trials, common).copy()
         chances, columns = _native.broadcast_to(p, (*common, p.shape[-1])), []

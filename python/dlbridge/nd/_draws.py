@@ -59,7 +59,7 @@ class _Draws:
         """Independent generators, which this one's later numbers do not overlap."""
         return [type(self)(bits, device=self._device) for bits in self._bits.spawn(n_children)]
 
-    # --- distributions of the kernels -----------------------------------------------------------------------
+    # --- distributions of the kernels --------------------------------------------------------------------------------
 
     def _draw(
         self,

@@ -306,6 +306,14 @@ def test_each_outcome_of_a_multinomial_is_binomial(device, n):
     np.testing.assert_allclose(spread, np.diag(p) - np.outer(p, p), atol=0.015)
 
 
+def test_few_trials_of_many_rows_are_binomial_variates_too(device, monkeypatch):
+    """Drawing each would take memory for each."""
+    monkeypatch.setattr("dlbridge.nd._counts._TRIALS_LIMIT", 4 * 3 * 999)
+    rows = [nd.random.default_rng(8, device=device).multinomial(4, [0.2, 0.3, 0.5], n) for n in (999, 1000)]
+    assert [bool((x.sum(-1) == 4).all()) for x in rows] == [True, True]
+    assert not bool((rows[0] == rows[1][:999]).all())  # by other numbers
+
+
 @pytest.mark.parametrize("name", ["laplace", "logistic", "gumbel", "rayleigh", "gamma", "chisquare"])
 def test_arrays_of_one_parameter_draw_what_the_number_draws(device, name):
     """By the same formula, within what its last steps round."""
