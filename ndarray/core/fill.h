@@ -8,6 +8,8 @@
 #include "ndarray/core/array.h"
 #include "ndarray/core/scalar.h"
 #include "ndarray/kernels/api.h"
+#include "ndarray/kernels/host/formulas.h"
+#include "ndarray/kernels/host/log_concave.h"
 
 namespace dlbridge::nd {
 
@@ -18,6 +20,26 @@ Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, co
 // Random numbers; of `args` the distribution, its parameters, the seed and the offset are read. `used`: counters. The
 // same is asked of `out`. `shapes`: a gamma variate's for each element, instead of args.a.
 Status fill_random(const Tensor& out, RandomArgs args, std::uint64_t& used, const Tensor* shapes = nullptr);
+
+// On the host: the sums of the probabilities of the counts from `first` on. Where there are more than `most`, none are
+// made, and `first` is not set. See kernels/host/log_concave.h.
+Status sum_probabilities(Tensor& out, const host_kernels::LogConcave& law, std::int64_t most,
+                         std::optional<double>& first);
+
+// On the host: counts by rejection. `parameters`: float64, each of one element or as many as `out`, which is float64.
+Status draw_counts(const Tensor& out, host_kernels::CountLaw law, std::uint64_t seed,
+                   std::span<const Tensor* const> parameters);
+
+// On the host: how often each outcome of some trials was, a row of `out` (int64) each; see kernels/host/trials.h.
+Status count_trials(const Tensor& out, const Tensor& sums, std::int64_t trials, std::uint64_t seed,
+                    std::uint64_t offset);
+
+// On the host: numbers by a formula; of `args` the formula, the parameters, the seed and the offset are read. `used`:
+// counters.
+Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args, std::uint64_t& used);
+
+// On the host: angles of the von Mises distribution, in float64.
+Status fill_angles(const Tensor& out, double mu, double kappa, std::uint64_t seed);
 
 // An array on the host with these elements in C order; without a dtype of what they promote to, Python's as NumPy's.
 Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape);

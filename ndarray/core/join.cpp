@@ -21,6 +21,17 @@ Status check_devices(Parts parts) {
   return {};
 }
 
+// A new array, in C order on a device. On the host it lies as the parts do that have its axes: in the order of their
+// memory a copy runs along both.
+Status make_result(Parts parts, DType dtype, Dims shape, Tensor& made) {
+  const DLDevice device = parts[0]->dl.device;
+  std::int8_t axes[kMaxDims];
+  if (!is_host(device) || parts[0]->dl.ndim != static_cast<std::int32_t>(shape.size()) ||
+      memory_order(parts, shape, axes))
+    return make_array(made, dtype, shape, device);
+  return make_array_as(made, dtype, shape, {axes, shape.size()}, device);
+}
+
 // The array that is written to: a new one of that shape in `made`, or the one that was given for it.
 Status find_target(Parts parts, Dims shape, const JoinOptions& options, Tensor& made, const Tensor*& target) {
   if (options.out != nullptr && options.dtype)
@@ -29,7 +40,7 @@ Status find_target(Parts parts, Dims shape, const JoinOptions& options, Tensor& 
   if (options.out == nullptr) {
     std::vector<Input> inputs(parts.size());
     for (std::size_t k = 0; k < parts.size(); ++k) inputs[k].array = parts[k];
-    DLBRIDGE_TRY(make_array(made, options.dtype.value_or(result_type(inputs)), shape, parts[0]->dl.device));
+    DLBRIDGE_TRY(make_result(parts, options.dtype.value_or(result_type(inputs)), shape, made));
   } else if (!std::ranges::equal(shape_of(*options.out), shape)) {
     return malformed("out has shape " + shape_text(shape_of(*options.out)) + "; the result has " + shape_text(shape));
   }

@@ -21,15 +21,25 @@ Status as_matrix(const Tensor& x, bool as_row, Tensor& out) {
 
 bool unit(std::int64_t extent, std::int64_t stride) noexcept { return extent <= 1 || stride == 1; }
 
+// Bools on the host are read where they lie, whatever their bytes, and only until they decide.
+bool reads_any_bools(const Tensor& x) noexcept { return is_bool(dtype_of(x)) && !is_cuda(x.dl.device); }
+
+// On the host windows of a vector, as of a convolution, are read where they lie when a vector multiplies them.
+bool reads_windows(const Tensor& x, const Tensor& other) noexcept {
+  const int n = x.dl.ndim;
+  return !is_cuda(x.dl.device) && x.dl.strides[n - 2] == 1 && x.dl.strides[n - 1] == 1 &&
+         other.dl.shape[other.dl.ndim - 1] == 1;
+}
+
 // One matrix axis must have stride 1 and the other a positive one that BLAS can say; the batch axes one stride.
-bool kernel_takes(const Tensor& x, std::int64_t& batch_stride) noexcept {
+bool kernel_takes(const Tensor& x, const Tensor& other, std::int64_t& batch_stride) noexcept {
   if (!is_aligned(x)) return false;
   const int n = x.dl.ndim;
   const std::int64_t rows = x.dl.shape[n - 2], columns = x.dl.shape[n - 1];
   const std::int64_t row = x.dl.strides[n - 2], column = x.dl.strides[n - 1];
   const bool row_major = unit(columns, column) && (rows <= 1 || row >= columns);
   const bool column_major = unit(rows, row) && (columns <= 1 || column >= rows);
-  if (!row_major && !column_major) return false;
+  if (!row_major && !column_major && !reads_any_bools(x) && !reads_windows(x, other)) return false;
   std::int64_t shape[kMaxDims], strides[kMaxDims];
   std::reverse_copy(x.dl.shape, x.dl.shape + n - 2, shape);
   std::reverse_copy(x.dl.strides, x.dl.strides + n - 2, strides);
@@ -46,22 +56,22 @@ struct Side {
   std::int64_t batch_stride = 0;
 };
 
-Status prepare_side(Side& side, Dims batch, DType dtype) {
+Status prepare_side(Side& side, const Tensor& other, Dims batch, DType dtype) {
   std::int64_t shape[kMaxDims];
   std::copy(batch.begin(), batch.end(), shape);
   std::copy_n(side.matrix.dl.shape + side.matrix.dl.ndim - 2, 2, shape + batch.size());
   DLBRIDGE_TRY(broadcast_view(side.matrix, {shape, batch.size() + 2}, side.spread));
-  if (is_bool(dtype)) {
+  if (is_bool(dtype) && !reads_any_bools(side.spread)) {
     const Tensor* bools = nullptr;
     DLBRIDGE_TRY(comparable(side.spread, side.copy, bools));
     side.spread = std::move(side.copy);
     side.copy = Tensor();
   }
   side.ready = &side.spread;
-  if (dtype_of(side.spread) == dtype && kernel_takes(side.spread, side.batch_stride)) return {};
+  if (dtype_of(side.spread) == dtype && kernel_takes(side.spread, other, side.batch_stride)) return {};
   DLBRIDGE_TRY(copy_as(side.spread, dtype, CopyOrder::kC, side.copy));
   side.ready = &side.copy;
-  static_cast<void>(kernel_takes(side.copy, side.batch_stride));
+  static_cast<void>(kernel_takes(side.copy, other, side.batch_stride));
   return {};
 }
 
@@ -138,8 +148,8 @@ Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
   DLBRIDGE_TRY(broadcast_shapes(batches, shape, ndim));
   const Dims batch(shape, static_cast<std::size_t>(ndim));
   const DType dtype = promote(dtype_of(a), dtype_of(b));
-  DLBRIDGE_TRY(prepare_side(left, batch, dtype));
-  DLBRIDGE_TRY(prepare_side(right, batch, dtype));
+  DLBRIDGE_TRY(prepare_side(left, right.matrix, batch, dtype));
+  DLBRIDGE_TRY(prepare_side(right, left.matrix, batch, dtype));
   std::int64_t full[kMaxDims];
   std::copy(batch.begin(), batch.end(), full);
   full[ndim] = left.matrix.dl.shape[left.matrix.dl.ndim - 2];

@@ -9,6 +9,7 @@
 #include "ndarray/core/promotion.h"
 #include "ndarray/core/views.h"
 #include "ndarray/kernels/host/interpolate.h"
+#include "ndarray/kernels/host/sort.h"
 
 namespace dlbridge::nd {
 
@@ -229,6 +230,11 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
   // The sum of truth values as a truth value is whether any holds, their product whether all do.
   if (is_additive(op) && options.dtype == DType::kBool) op = op == ReduceOp::kSum ? ReduceOp::kAny : ReduceOp::kAll;
   DLBRIDGE_TRY(refuse_empty(op, x, axes));
+  // One element decides an extreme of bools, as it does all and any; the host stops at it.
+  if (is_bool(dtype_of(x)) && !is_cuda(x.dl.device) && !options.dtype) {
+    if (op == ReduceOp::kMin) op = ReduceOp::kAll;
+    if (op == ReduceOp::kMax) op = ReduceOp::kAny;
+  }
   const Dtypes dtypes = choose_dtypes(op, dtype_of(x), options.dtype);
   const Shapes shapes = result_shapes(x, axes, options.keepdims);
   const Dims kept(shapes.kept, shapes.kept_ndim), full(shapes.full, shapes.full_ndim);
@@ -331,7 +337,8 @@ Status launch_sort(const Tensor& rows, const SortOptions& options, Tensor* keys,
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
-  return call.end(call.backend().sort(args), "sort");
+  const bool selects = !options.places.empty() && is_host(rows.dl.device);
+  return call.end(selects ? host_kernels::select(args, options.places) : call.backend().sort(args), "sort");
 }
 
 Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool want_indices, Tensor& result) {

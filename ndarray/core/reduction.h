@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "ndarray/core/array.h"
 #include "ndarray/kernels/api.h"
@@ -28,6 +29,9 @@ Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Te
 struct SortOptions {
   bool descending = false;
   bool stable = true;
+  // Unless empty: the elements that must stand where a sort puts them, nothing before one larger and nothing behind it
+  // smaller. The host may leave it at that, and at an order of equal elements that is not stable.
+  std::span<const std::int64_t> places = {};
 };
 Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys);
 Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices);

@@ -208,6 +208,10 @@ enum class Distribution : std::uint8_t {
   // by rejection: the gamma distribution of scale b, whose shape is a or an array's element, and its logarithm
   kGamma,
   kLogGamma,
+  // int64 by rejection, where a is a number or an array's element, too
+  kPoisson,           // of mean a
+  kNegativeBinomial,  // Poisson's with a gamma variate of shape a and scale b as the mean
+  kZipf,              // from 1 on, with probabilities in proportion to k ** -a
 };
 
 // Philox4x32-10: element i depends on (seed, offset + i, distribution, dtype) alone, on host and device alike; each
@@ -220,7 +224,7 @@ struct RandomArgs {
   std::uint64_t seed;
   std::uint64_t offset;  // counters consumed so far
   double a, b;
-  const double* shapes;  // n of them instead of a, or null
+  const double* shapes;  // n of them instead of a, or null: only where a distribution is made by rejection
   std::int64_t int_low;
   std::uint64_t int_range;
   StreamHandle stream;

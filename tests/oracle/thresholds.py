@@ -36,15 +36,17 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/elementwise_types.cuh:kBlockThreads": VECTORS,
         "cuda/range.cu:kVectors": VECTORS,
         "cuda/reduce_plan.h:kVectorBytes": BYTES,
+        "host/copy.cpp:kGathered": ELEMENTS,
+        "host/copy.cpp:kRepeatedBytes": BYTES,
         "host/elementwise.cpp:kChunk": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
-        "host/elementwise_cast.cpp:kRepeatedBytes": BYTES,
         "host/elementwise_math.cpp:kMoved": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
     },
     "transpose": {
         "cuda/transpose.cu:kLeastExtent": ELEMENTS,
+        "host/copy.cpp:kPart": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
     },
     "reduction": {
@@ -87,8 +89,14 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "cuda/sort_block.cu:kThreads": ELEMENTS,
-        "host/sort.cpp:kBuckets": ELEMENTS,
-        "host/sort.cpp:kRadixFrom": ELEMENTS,
+        "host/key_loops.h:kAtOnce": ELEMENTS,
+        "host/sort.cpp:kWidened": ELEMENTS,
+        "host/sort.h:kBlock": ELEMENTS,
+        "host/sort.h:kBuckets": ELEMENTS,
+        "host/sort.h:kLookAt": ELEMENTS,
+        "host/sort.h:kRadixFrom": ELEMENTS,
+        "host/sort.h:kSelectFrom": ELEMENTS,
+        "host/sort_order.cpp:kTiny": ELEMENTS,
     },
     "index": {
         "cuda/index_accumulate.cu:kTile": ELEMENTS,
@@ -97,6 +105,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/nonzero.cu:kTile": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
+        "host/index.cpp:kAtOnce": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,
         "host/interpolate.cpp:kSearched": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
@@ -107,7 +116,11 @@ THRESHOLDS: dict[str, dict[str, str]] = {
     },
     "random": {
         "cuda/random.cu:kPerBlock": ELEMENTS,
-        "host/random.cpp:kLanes": ELEMENTS,
+        "host/formulas.cpp:kChunk": ELEMENTS,
+        "host/log_concave.cpp:kWidth": ELEMENTS,
+        "host/philox_lanes.h:kLanes": ELEMENTS,
+        "host/trials.cpp:kNumbers": ELEMENTS,
+        "host/von_mises.cpp:kChunk": ELEMENTS,
     },
     "product": {
         "cuda/matmul.cu:kDepth": ELEMENTS,
@@ -116,8 +129,10 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/matrix_vector.cu:kThreads": ELEMENTS,
         "host/matmul.cpp:kColumnBlock": ELEMENTS,
         "host/matmul.cpp:kDepthBlock": ELEMENTS,
-        "host/matmul.cpp:kLanes": ELEMENTS,
+        "host/matmul.cpp:kFirstPairs": ELEMENTS,
         "host/matmul.cpp:kRowBlock": ELEMENTS,
+        "host/matmul.cpp:kWidePairs": ELEMENTS,
+        "host/thin_products.cpp:kLanes": ELEMENTS,
     },
     "large": {  # reached by the few arrays of two gigabytes and more
         "cuda/elementwise_launch.h:kPartLimit": BYTES,
@@ -136,14 +151,20 @@ NO_THRESHOLD: dict[str, str] = {
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
-        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa""",
+        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
+        host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads cuda/sort.cu:kThreads
-        cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/random.cpp:kBatch""",
-    "of many short rows: elementwise.short_rows()": "host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow",
-    "multiplications, of which the shapes of products have fewer and more": "host/blas.cpp:kBlasFrom",
+        cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch""",
+    "of many short rows: elementwise.short_rows()": """host/copy.cpp:kEnoughRows
+        host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow""",
+    "multiplications, of which the shapes of products have fewer and more": (
+        "host/blas.cpp:kBlasFrom host/thin_products.cpp:kFewBools host/thin_products.cpp:kFewComplex "
+        "host/thin_products.cpp:kFewDots host/thin_products.cpp:kFewFloats"
+    ),
+    "trials of a row, of which the tests of multinomial() have fewer and more": "host/trials.h:kMostTrials",
     "more elements than a test's memory holds": "cuda/sort.cu:kMostPositions",
 }
 

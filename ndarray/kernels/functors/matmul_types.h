@@ -53,9 +53,9 @@ inline bool as_matrix_vector(const MatmulArgs& a, MatrixVector& out) noexcept {
 }
 
 // Calls f.template operator()<T>() with a type that multiplies and adds as `dtype` does.
-template <class F>
+template <DTypeSet set = kAllSet, class F>
 int visit_product(DType dtype, F&& f) {
-  return visit_dtype<kAllSet & ~kSignedSet>(unsigned_of(dtype), f, kErrorUnsupported);
+  return visit_dtype<set & ~kSignedSet>(unsigned_of(dtype), f, kErrorUnsupported);
 }
 
 }  // namespace dlbridge::nd

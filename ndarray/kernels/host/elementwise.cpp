@@ -2,6 +2,7 @@
 // loop's are cast through small buffers on the stack.
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/loop.h"
+#include "ndarray/kernels/host/copy.h"
 #include "ndarray/kernels/host/elementwise_loops.h"
 
 namespace dlbridge::nd::host_kernels {
@@ -14,6 +15,7 @@ constexpr std::int64_t kTiledFrom = 1 << 12;
 // One call, resolved: which loop runs, and which casts go around it.
 struct Plan {
   InnerLoop loop;
+  bool copies;                    // the loop leaves the elements as they are
   InnerLoop casts[kMaxOperands];  // null: the operand is walked where it lies
   int itemsizes[kMaxOperands];    // in memory
   int loop_itemsizes[kMaxOperands];
@@ -48,6 +50,7 @@ bool make_plan(const ElementwiseArgs& args, Plan& plan) noexcept {
     plan.casts[k] = k == 0 ? cast_loop(wanted, given) : cast_loop(given, wanted);
     if (plan.casts[k] == nullptr) return false;
   }
+  plan.copies = form.work == Work::kCopy && plan.casts[0] == nullptr && plan.casts[1] == nullptr;
   // A copy with one cast is that cast.
   if (form.work == Work::kCopy && (plan.casts[0] == nullptr) != (plan.casts[1] == nullptr)) {
     plan.loop = plan.casts[0] != nullptr ? plan.casts[0] : plan.casts[1];
@@ -151,6 +154,7 @@ int elementwise(const ElementwiseArgs& args) {
   KernelLoop loop = make_loop(call, plan.itemsizes);
   for (int k = 1; k < loop.operands; ++k)
     if (loop.data[k] == nullptr) loop.data[k] = const_cast<char*>(reinterpret_cast<const char*>(call.scalars[k].bytes));
+  if (plan.copies && copy_planes(loop, plan.itemsizes[0])) return 0;
   const TilePair pair = loop.size() >= kTiledFrom ? transposed_dims(loop, plan.itemsizes) : TilePair{0, 0};
   if (pair.across == 0) return run_loop(plan, loop);
   return for_each_tiled_part(loop, pair, kTileSize, [&plan](const KernelLoop& part) { return run_loop(plan, part); });

@@ -1,6 +1,7 @@
 // The inner loops of the host's elementwise operations: one function an operation and compute dtype.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "ndarray/kernels/functors/op_functors.h"
@@ -61,7 +62,12 @@ class BlockInput {
 
  private:
   void fetch(const char* from) noexcept {
-    for (std::size_t j = 0; j < kBlock; ++j, from += stride_) __builtin_memcpy(block_ + j * sizeof(T), from, sizeof(T));
+    if (stride_ == 2 * sizeof(T)) return fetch(from, 2 * sizeof(T));  // a constant, for which there are shuffles
+    fetch(from, stride_);
+  }
+  void fetch(const char* from, std::int64_t stride) noexcept {
+    for (std::int64_t j = 0; j < kBlock; ++j)
+      __builtin_memcpy(block_ + j * static_cast<std::int64_t>(sizeof(T)), from + j * stride, sizeof(T));
   }
 
   const char* data_;
@@ -80,12 +86,24 @@ void map_block(char* out, F f, P... in) noexcept {
     store_at<R>(out + j * sizeof(R), to_storage<R>(f(argument<raw>(load_at<In>(in + j * sizeof(In)))...)));
 }
 
-template <bool raw, class R, class... In, class F, std::size_t... k>
+// Whether the elements behind the last block are part of one more, which begins in the block before: where an element
+// costs little, and is not written over one that is read again.
+template <bool again>
+bool ends_in_block(char* const* data, std::size_t operands, std::int64_t left) noexcept {
+  if constexpr (!again) return false;
+  return left >= kBlock / 8 && std::find(data + 1, data + operands, data[0]) == data + operands;
+}
+
+template <bool again, bool raw, class R, class... In, class F, std::size_t... k>
 void map_loop(char* const* data, const std::int64_t* strides, std::int64_t n, F f, std::index_sequence<k...>) noexcept {
   std::int64_t i = 0;
   if (n >= kBlock && strides[0] == sizeof(R)) {
     [&](BlockInput<In>... in) {
       for (; i + kBlock <= n; i += kBlock) map_block<raw, R, In...>(data[0] + i * strides[0], f, in.at(i)...);
+      if (!ends_in_block<again>(data, 1 + sizeof...(In), n - i)) return;
+      i = n - kBlock;
+      map_block<raw, R, In...>(data[0] + i * strides[0], f, in.at(i)...);
+      i = n;
     }(BlockInput<In>(data[k + 1], strides[k + 1])...);
   }
   for (; i < n; ++i)
@@ -93,23 +111,34 @@ void map_loop(char* const* data, const std::int64_t* strides, std::int64_t n, F 
                 to_storage<R>(f(argument<raw>(load_at<In>(data[k + 1] + i * strides[k + 1]))...)));
 }
 
+// What the kernels compute; of "and" and "or" both sides, as a choice between them keeps a loop from becoming vectors.
+template <Op op, class C>
+constexpr auto functor() noexcept {
+  if constexpr (op == Op::kLogicalAnd)
+    return [](auto a, auto b) noexcept { return (int{fn::truth(a)} & int{fn::truth(b)}) != 0; };
+  else if constexpr (op == Op::kLogicalOr)
+    return [](auto a, auto b) noexcept { return (int{fn::truth(a)} | int{fn::truth(b)}) != 0; };
+  else return OpFn<op, C>{};
+}
+
 template <Op op, DType compute>
 void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
   using R = op_result_t<op, C>;
   constexpr int inputs = info(op).operands;
-  constexpr OpFn<op, C> f{};
+  constexpr auto f = functor<op, C>();
+  constexpr bool again = info(op).family == Family::kLogic;
   constexpr bool is_sign = is_half_v<C> && (op == Op::kAbsolute || op == Op::kNegative);  // a bit, nothing to compute
   if constexpr (is_sign) {
     const auto sign = [](C x) {
       return C{static_cast<std::uint16_t>(op == Op::kAbsolute ? x.bits & 0x7fff : x.bits ^ 0x8000)};
     };
-    map_loop<true, C, C>(data, strides, n, sign, std::make_index_sequence<1>{});
+    map_loop<again, true, C, C>(data, strides, n, sign, std::make_index_sequence<1>{});
   } else if constexpr (op == Op::kWhere)
-    map_loop<true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
-  else if constexpr (inputs == 1) map_loop<false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});
-  else if constexpr (inputs == 2) map_loop<false, R, C, C>(data, strides, n, f, std::make_index_sequence<2>{});
-  else map_loop<false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
+    map_loop<again, true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
+  else if constexpr (inputs == 1) map_loop<again, false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});
+  else if constexpr (inputs == 2) map_loop<again, false, R, C, C>(data, strides, n, f, std::make_index_sequence<2>{});
+  else map_loop<again, false, R, C, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
 }
 
 template <Op op, DType compute>

@@ -6,6 +6,7 @@
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/arithmetic.h"
 #include "ndarray/kernels/functors/index_plan.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -35,6 +36,11 @@ struct Combine {
     else return accumulated<T>(a, b);
   }
   static void move(Bytes* value, Bytes* base) {
+    if constexpr (is_complex_v<T> && kOp == Op::kAdd) {  // by parts: a wide load would wait for two narrow stores
+      using Part = Combine<real_t<T>, kOp>;
+      Part::move(value, base);
+      return Part::move(value + Part::size, base + Part::size);
+    }
     T all, more;  // either may lie at an odd address: a view of packed records
     std::memcpy(&all, base, sizeof(T));
     std::memcpy(&more, value, sizeof(T));
@@ -57,8 +63,23 @@ std::int64_t index_at(const IndexArgs& args, int array, std::int64_t offset) {
   return i;
 }
 
+// An index counts from the end where it is negative: in_bounds() has refused all others.
+std::int64_t wrapped(std::int64_t i, std::int64_t extent) { return i + (extent & i >> 63); }
+
 std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
-  return resolve_index(index_at(args, array, offset), args.extent[array]) * args.axis_stride[array];
+  return wrapped(index_at(args, array, offset), args.extent[array]) * args.axis_stride[array];
+}
+
+// One index array along a dim. The steps of dense operands are constants: more elements are on their way at a time.
+template <class Move, bool dense>
+void indexed_loop(Bytes* value, std::int64_t value_stride, Bytes* base, std::int64_t base_stride, const Bytes* index,
+                  std::int64_t index_stride, std::int64_t extent, std::int64_t step, std::int64_t n) {
+  if constexpr (dense) value_stride = step = Move::size, index_stride = sizeof(std::int64_t), base_stride = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t position;
+    std::memcpy(&position, index + i * index_stride, sizeof position);
+    Move::move(value + i * value_stride, base + i * base_stride + wrapped(position, extent) * step);
+  }
 }
 
 template <class Move>
@@ -72,14 +93,12 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
       return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
     for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
   } else if (args.arrays == 1) {
-    // Copies of what the loop needs: a store to the base may change the arguments, as far as the compiler knows.
     const Bytes* index = reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0];
     const std::int64_t index_stride = args.index_strides[0][0], extent = args.extent[0], step = args.axis_stride[0];
-    for (std::int64_t i = 0; i < n; ++i) {
-      std::int64_t position;
-      std::memcpy(&position, index + i * index_stride, sizeof position);
-      Move::move(value + i * value_stride, base + i * base_stride + resolve_index(position, extent) * step);
-    }
+    const bool dense = value_stride == Move::size && step == Move::size && base_stride == 0 &&
+                       index_stride == static_cast<std::int64_t>(sizeof(std::int64_t));
+    const auto loop = dense ? &indexed_loop<Move, true> : &indexed_loop<Move, false>;
+    loop(value, value_stride, base, base_stride, index, index_stride, extent, step, n);
   } else {
     for (std::int64_t i = 0; i < n; ++i) {
       Bytes* to = base + i * base_stride;
@@ -114,14 +133,18 @@ int walk(const IndexArgs& args) {
 }
 
 // Of a dense row, without a branch for each index.
-bool row_in_bounds(const Bytes* index, std::int64_t n, std::int64_t extent) {
-  std::int64_t low = 0, high = 0;
-  for (std::int64_t k = 0; k < n; ++k) {
+DLBRIDGE_ND_CLONES bool row_in_bounds(const Bytes* index, std::int64_t n, std::int64_t extent) {
+  constexpr std::int64_t kAtOnce = 64;
+  std::int64_t low = 0, high = 0, done = 0;
+  const auto see = [&](std::int64_t k) {
     std::int64_t i;
     std::memcpy(&i, index + k * static_cast<std::int64_t>(sizeof i), sizeof i);
     low = i < low ? i : low;
     high = i > high ? i : high;
-  }
+  };
+  for (; done + kAtOnce <= n; done += kAtOnce)
+    for (std::int64_t k = 0; k < kAtOnce; ++k) see(done + k);
+  for (; done < n; ++done) see(done);
   return low >= -extent && high < extent;
 }
 

@@ -5,16 +5,14 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/matmul_types.h"
+#include "ndarray/kernels/functors/reduction.h"
 #include "ndarray/kernels/host/blas.h"
-
-#if defined(__clang__)
-#define DLBRIDGE_ND_UNROLL _Pragma("unroll")
-#else
-#define DLBRIDGE_ND_UNROLL _Pragma("GCC unroll 8")
-#endif
+#include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/thin_products.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -204,70 +202,98 @@ class Product {
   R *packed_a_ = nullptr, *packed_b_ = nullptr, *tile_ = nullptr;
 };
 
-// --- matrix and vector ----------------------------------------------------------------------------------------------
+// --- bool -----------------------------------------------------------------------------------------------------------
 
-constexpr int kLanes = 16;  // sums kept side by side: they vectorise, and their errors stay small
+// Of a product of bools (and, or) one pair decides, so that few elements are read where many are true. Any byte that is
+// not 0 is true.
+using Byte = unsigned char;
+constexpr std::int64_t kFirstPairs = 16;
+constexpr std::int64_t kWidePairs = 256;
 
-// One row at a time along k.
-template <class T>
-product_sum_t<T> dot(const T* row, std::int64_t stride, const product_sum_t<T>* x, std::int64_t k) {
-  using S = product_sum_t<T>;
-  S lanes[kLanes] = {};
-  std::int64_t i = 0;
-  if (stride == 1) {
-    for (; i + kLanes <= k; i += kLanes)
-      for (int l = 0; l < kLanes; ++l) lanes[l] = multiply_add(lanes[l], factor(row + i + l), x[i + l]);
-  }
-  for (; i < k; ++i) lanes[i % kLanes] = multiply_add(lanes[i % kLanes], factor(row + i * stride), x[i]);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int l = 0; l < width; ++l) lanes[l] = lanes[l] + lanes[l + width];
-  return lanes[0];
+template <std::int64_t kCount>
+bool any_pair_of(const Byte* a, const Byte* b) noexcept {
+  constexpr std::int64_t kWidth = std::min<std::int64_t>(kCount, 64);
+  Byte found[kWidth] = {};
+  for (std::int64_t i = 0; i < kCount; i += kWidth)
+    for (std::int64_t j = 0; j < kWidth; ++j)
+      found[j] = static_cast<Byte>(found[j] | ((a[i + j] != 0) & (b[i + j] != 0)));
+  std::uint64_t words[kWidth / 8], any = 0;
+  std::memcpy(words, found, sizeof(words));
+  for (const std::uint64_t word : words) any |= word;
+  return any != 0;
 }
 
-// Rows kWidth at a time, column by column, for a matrix whose columns are dense. Returns the rows done.
-template <int kWidth, class T>
-std::int64_t by_columns(const T* matrix, std::int64_t rows, std::int64_t column, const product_sum_t<T>* x,
-                        std::int64_t k, T* y) {
-  std::int64_t row = 0;
-  for (; row + kWidth <= rows; row += kWidth) {
-    product_sum_t<T> sums[kWidth] = {};
-    const T* at = matrix + row;
-    for (std::int64_t i = 0; i < k; ++i, at += column)
-      for (int l = 0; l < kWidth; ++l) sums[l] = multiply_add(sums[l], factor(at + l), x[i]);
-    for (int l = 0; l < kWidth; ++l) y[row + l] = cast<T>(sums[l]);
+bool any_pair(const Byte* a, std::int64_t a_stride, const Byte* b, std::int64_t b_stride, std::int64_t n) noexcept {
+  if (a_stride != 1 || b_stride != 1 || n < kFirstPairs) {
+    for (; n > 0; --n, a += a_stride, b += b_stride)
+      if ((*a != 0) & (*b != 0)) return true;
+    return false;
   }
-  return row;
+  if (any_pair_of<kFirstPairs>(a, b)) return true;
+  std::int64_t i = kFirstPairs;
+  for (; i + kWidePairs <= n; i += kWidePairs)
+    if (any_pair_of<kWidePairs>(a + i, b + i)) return true;
+  for (; i + kFirstPairs <= n; i += kFirstPairs)
+    if (any_pair_of<kFirstPairs>(a + i, b + i)) return true;
+  return any_pair_of<kFirstPairs>(a + n - kFirstPairs, b + n - kFirstPairs);
 }
 
-template <class T>
-int matrix_vector(const MatrixVector& p) {
-  using S = product_sum_t<T>;
-  const std::unique_ptr<S[]> x(new (std::nothrow) S[static_cast<std::size_t>(p.k)]);
-  if (x == nullptr) return kErrorMemory;
-  for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-    const T* vector = static_cast<const T*>(p.x) + batch * p.x_batch;
-    const T* matrix = static_cast<const T*>(p.matrix) + batch * p.matrix_batch;
-    T* y = static_cast<T*>(p.y) + batch * p.y_batch;
-    if (batch == 0 || p.x_batch != 0)
-      for (std::int64_t i = 0; i < p.k; ++i) x[static_cast<std::size_t>(i)] = factor(vector + i * p.x_stride);
-    std::int64_t row = 0;
-    if (p.row == 1 && p.column != 1) {
-      row = by_columns<256>(matrix, p.rows, p.column, x.get(), p.k, y);
-      row += by_columns<kLanes>(matrix + row, p.rows - row, p.column, x.get(), p.k, y + row);
+// Some columns of a row of the product, which is the rows of `b` put together that `a` picks, until all are true.
+template <std::int64_t kColumns>
+void any_row(const Byte* a, std::int64_t a_stride, const Byte* b, std::int64_t b_row, std::int64_t k,
+             Byte* out) noexcept {
+  Byte found[kColumns] = {};
+  for (std::int64_t first = 0; first < k; first += kFirstPairs) {
+    const std::int64_t last = std::min(first + kFirstPairs, k);
+    for (std::int64_t i = first; i < last; ++i) {
+      const Byte picked = a[i * a_stride] != 0 ? 0xff : 0;
+      for (std::int64_t j = 0; j < kColumns; ++j) found[j] = static_cast<Byte>(found[j] | (picked & b[i * b_row + j]));
     }
-    for (; row < p.rows; ++row) y[row] = cast<T>(dot(matrix + row * p.row, p.column, x.get(), p.k));
+    Byte all = 1;
+    for (std::int64_t j = 0; j < kColumns; ++j) all = static_cast<Byte>(all & (found[j] != 0));
+    if (all != 0) break;
   }
-  return 0;
+  for (std::int64_t j = 0; j < kColumns; ++j) out[j] = found[j] != 0;
+}
+
+// A column is the row of the transposed product, where the matrix is read along its columns.
+MatmulArgs as_row(MatmulArgs p) noexcept {
+  if (p.n != 1 || p.a_row != 1) return p;
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  std::swap(p.a_batch, p.b_batch);
+  std::swap(p.a_row, p.b_column);
+  std::swap(p.a_column, p.b_row);
+  return p;
+}
+
+DLBRIDGE_ND_CLONES void multiply_bools(const MatmulArgs& p) noexcept {
+  for (std::int64_t batch = 0; batch < p.batch; ++batch)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      const Byte* const a = static_cast<const Byte*>(p.a) + batch * p.a_batch + i * p.a_row;
+      const Byte* const b = static_cast<const Byte*>(p.b) + batch * p.b_batch;
+      Byte* const c = static_cast<Byte*>(p.c) + batch * p.c_batch + i * p.n;
+      if (p.b_column == 1 && p.n >= kFirstPairs) {  // the last columns may overlap others
+        std::int64_t j = 0;
+        for (; j + kWidePairs <= p.n; j += kWidePairs) any_row<kWidePairs>(a, p.a_column, b + j, p.b_row, p.k, c + j);
+        for (; j < p.n; j += kFirstPairs) {
+          const std::int64_t at = std::min(j, p.n - kFirstPairs);
+          any_row<kFirstPairs>(a, p.a_column, b + at, p.b_row, p.k, c + at);
+        }
+      } else {
+        for (std::int64_t j = 0; j < p.n; ++j) c[j] = any_pair(a, p.a_column, b + j * p.b_column, p.b_row, p.k);
+      }
+    }
 }
 
 }  // namespace
 
 int matmul(const MatmulArgs& args) {
+  if (multiply_thin(args)) return 0;
+  if (args.dtype == DType::kBool) return multiply_bools(as_row(args)), 0;
   if (multiply_by_blas(args)) return 0;
-  MatrixVector vector;
-  if (as_matrix_vector(args, vector))
-    return visit_product(args.dtype, [&]<class T>() { return matrix_vector<T>(vector); });
-  return visit_product(args.dtype, [&]<class T>() { return Product<T>(args).run(); });
+  if (is_of_vectors(args)) return multiply_vectors(args);
+  return visit_product<kNumericSet>(args.dtype, [&]<class T>() { return Product<T>(args).run(); });
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -48,15 +48,15 @@ inline constexpr bool is_extreme_v<Extreme<T>> = true;
 
 template <class R>
 struct Lanes {
-  using In = typename R::In;
   using Type = typename R::Acc;  // of a run
   using Column = Type;           // of kColumnLeaf rows
+  using In = typename R::In;     // of what is added to a lane
   // Functors without positions and without a count to share.
   static constexpr bool exist = std::is_arithmetic_v<Type> || is_complex_v<Type>;
   static Type identity(const R& functor) noexcept { return functor.identity(); }
   static void add(const R& functor, Type& lane, In x) noexcept { functor.add(lane, x, 0); }
   static void merge(const R& functor, Type& lane, Type other) noexcept { functor.combine(lane, other); }
-  static void finish(const R& functor, typename R::Acc& acc, Type lane) noexcept { functor.combine(acc, lane); }
+  static void finish(const R& functor, typename R::Acc& acc, const Type* lane) noexcept { functor.combine(acc, *lane); }
 };
 
 // Lanes as wide as an element is read: a comparison of elements is a mask of as many bits.
@@ -67,6 +67,7 @@ using mask_lane_t = functors::bits_t<sizeof(Bits)>;
 template <class Bits>
 struct Lanes<functors::Count<Bits>> {
   using R = functors::Count<Bits>;
+  using In = Bits;
   using Type = std::int32_t;
   using Column = mask_lane_t<Bits>;
   static constexpr bool exist = true;
@@ -77,33 +78,49 @@ struct Lanes<functors::Count<Bits>> {
   }
   static void merge(const R&, Type& lane, Type other) noexcept { lane += other; }
   template <class Lane>
-  static void finish(const R&, typename R::Acc& acc, Lane lane) noexcept {
-    acc += lane;
+  static void finish(const R&, typename R::Acc& acc, const Lane* lane) noexcept {
+    acc += *lane;
   }
 };
 template <class T>
   requires is_small_integer_v<T>
 struct Lanes<functors::Sum<T>> {
   using R = functors::Sum<T>;
+  using In = T;
   using Type = std::int32_t;
   using Column = Type;
   static constexpr bool exist = true;
   static Type identity(const R&) noexcept { return 0; }
   static void add(const R&, Type& lane, T x) noexcept { lane += x; }
   static void merge(const R&, Type& lane, Type other) noexcept { lane += other; }
-  static void finish(const R&, typename R::Acc& acc, Type lane) noexcept { acc += lane; }
+  static void finish(const R&, typename R::Acc& acc, const Type* lane) noexcept { acc += *lane; }
+};
+// Complex numbers are added part by part: a lane for each part.
+template <class T>
+  requires is_complex_v<T>
+struct Lanes<functors::Sum<T>> {
+  using R = functors::Sum<T>;
+  using In = real_t<T>;
+  using Type = In;
+  using Column = Type;
+  static constexpr bool exist = true;
+  static Type identity(const R&) noexcept { return 0; }
+  static void add(const R&, Type& lane, In x) noexcept { lane += x; }
+  static void merge(const R&, Type& lane, Type other) noexcept { lane += other; }
+  static void finish(const R&, T& acc, const Type* lane) noexcept { acc += T(lane[0], lane[1]); }
 };
 template <class Bits>
 struct Lanes<Truth<Bits>> {
   using R = Truth<Bits>;
+  using In = Bits;
   using Column = mask_lane_t<Bits>;
   static constexpr bool exist = true;
   static Column identity(const R&) noexcept { return 0; }
   static void add(const R& functor, Column& lane, Bits x) noexcept {
     lane = static_cast<Column>(lane | static_cast<Column>(functor.decides(x)));
   }
-  static void finish(const R&, typename R::Acc& acc, Column lane) noexcept {
-    acc = static_cast<typename R::Acc>(acc | lane);  // 0 or 1
+  static void finish(const R&, typename R::Acc& acc, const Column* lane) noexcept {
+    acc = static_cast<typename R::Acc>(acc | *lane);  // 0 or 1
   }
 };
 
@@ -139,7 +156,10 @@ bool is_decided(const R& functor, const typename R::Acc& acc) noexcept {
   }
 }
 
+// How many lanes an element has.
 template <class R>
-inline constexpr int kLaneCount = std::max(16, 64 / static_cast<int>(sizeof(typename Lanes<R>::Type)));
+inline constexpr int kLaneParts = sizeof(typename R::In) / sizeof(typename Lanes<R>::In);
+template <class R>
+inline constexpr int kLaneCount = std::max(16 / kLaneParts<R>, 64 / static_cast<int>(sizeof(typename Lanes<R>::Type)));
 
 }  // namespace dlbridge::nd::host_kernels

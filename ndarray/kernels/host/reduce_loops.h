@@ -158,7 +158,7 @@ class Reducer {
   }
 
   void reduce_run(const ReduceRun& run, Acc* acc) const {
-    if constexpr (is_complex_v<In>) reduce_complex_run(runs_, run, acc);
+    if constexpr (is_complex_v<In> && kLaneParts<R> == 1) reduce_complex_run(runs_, run, acc);
     else host_kernels::reduce_run(runs_, run, acc);
   }
 

@@ -93,6 +93,17 @@ struct Runs {
     else return functors::prepare(load_as_it_is(p), functor.prep);
   }
 
+  // What the k-th lane takes: elements that have several lie side by side.
+  auto load_lane(const char* in, std::int64_t stride, std::int64_t k) const noexcept {
+    if constexpr (kLaneParts<R> == 1) {
+      return load(in + k * stride);
+    } else {
+      typename Lanes<R>::In x;
+      std::memcpy(&x, in + k * static_cast<std::int64_t>(sizeof(x)), sizeof(x));
+      return x;
+    }
+  }
+
   const char* fetch(const char* in, std::int64_t stride, std::int64_t n, char* buffer) const {
     if (cast_in != nullptr) {
       char* const data[2] = {buffer, const_cast<char*>(in)};
@@ -135,15 +146,26 @@ struct Runs {
   // As many elements as fill all lanes, added to `acc`; returns how many.
   template <class Stride>
   std::int64_t lanes(const char* in, Stride stride, std::int64_t n, Acc& acc) const {
-    constexpr std::int64_t kCount = kLaneCount<R>;
-    typename Lanes<R>::Type lane[kCount];
-    std::fill_n(lane, kCount, Lanes<R>::identity(functor));
+    using L = Lanes<R>;
+    constexpr std::int64_t kCount = kLaneCount<R>, kParts = kLaneParts<R>;
+    typename L::Type lane[kCount * kParts];
+    std::fill_n(lane, kCount * kParts, L::identity(functor));
     std::int64_t i = 0;
-    for (; i + kCount <= n; i += kCount)
-      for (std::int64_t k = 0; k < kCount; ++k) Lanes<R>::add(functor, lane[k], load(in + (i + k) * stride));
-    for (std::int64_t half = kCount / 2; half > 0; half /= 2)
-      for (std::int64_t k = 0; k < half; ++k) Lanes<R>::merge(functor, lane[k], lane[k + half]);
-    Lanes<R>::finish(functor, acc, lane[0]);
+    for (; i + kCount <= n; i += kCount) {
+      const char* const from = in + i * stride;
+      if constexpr (kParts == 1 || std::is_same_v<Stride, Size>) {
+        for (std::int64_t k = 0; k < kCount * kParts; ++k) L::add(functor, lane[k], load_lane(from, stride, k));
+      } else {
+        DLBRIDGE_ND_UNROLL  // pairs of lanes, which stay in registers then
+            for (std::int64_t k = 0; k < kCount; ++k) {
+          for (std::int64_t part = 0; part < kParts; ++part)
+            L::add(functor, lane[k * kParts + part], load_lane(from + k * stride, 0, part));
+        }
+      }
+    }
+    for (std::int64_t half = kCount * kParts / 2; half >= kParts; half /= 2)
+      for (std::int64_t k = 0; k < half; ++k) L::merge(functor, lane[k], lane[k + half]);
+    L::finish(functor, acc, lane);
     return i;
   }
 
@@ -341,16 +363,18 @@ struct Runs {
   void columns(const ReduceRun& run, Acc* acc) const {
     using L = Lanes<R>;
     using Column = typename L::Column;
-    Column lane[kMostColumns<R>];
-    std::fill_n(lane, (run.count + kTile - 1) / kTile * kTile, static_cast<Column>(L::identity(functor)));
+    constexpr std::int64_t kParts = kLaneParts<R>, kLanes = kTile * kParts;
+    Column lane[kMostColumns<R> * kParts];
+    std::fill_n(lane, (run.count + kTile - 1) / kTile * kLanes, static_cast<Column>(L::identity(functor)));
     for_each_tile(run, [&](std::int64_t slot, std::int64_t, const char* in, std::int64_t stride, std::int64_t rows) {
-      Column tile[kTile];
-      std::copy_n(lane + slot, kTile, tile);
+      Column tile[kLanes];
+      std::copy_n(lane + slot * kParts, kLanes, tile);
       for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t k = 0; k < kTile; ++k) L::add(functor, tile[k], load(in + r * stride + k * kSize));
-      std::copy_n(tile, kTile, lane + slot);
+        for (std::int64_t k = 0; k < kLanes; ++k) L::add(functor, tile[k], load_lane(in + r * stride, kSize, k));
+      std::copy_n(tile, kLanes, lane + slot * kParts);
     });
-    for_each_slot(run.count, [&](std::int64_t slot, std::int64_t c) { L::finish(functor, acc[c], lane[slot]); });
+    for_each_slot(run.count,
+                  [&](std::int64_t slot, std::int64_t c) { L::finish(functor, acc[c], lane + slot * kParts); });
   }
 
   // The same with the row of each: the first that has the largest, or NaN.

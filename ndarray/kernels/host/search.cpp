@@ -4,6 +4,7 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/search_row.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -22,7 +23,7 @@ template <class T>
 using KeyOf = decltype(functors::order_key(T{}));
 
 template <class T, bool kRight>
-void search_short(const SearchArgs& args, const KeyOf<T>* row) {
+DLBRIDGE_ND_CLONES void search_short(const SearchArgs& args, const KeyOf<T>* row) {
   using Key = KeyOf<T>;
   constexpr std::int64_t kBlock = 512;
   const T* values = static_cast<const T*>(args.values);
@@ -39,6 +40,14 @@ void search_short(const SearchArgs& args, const KeyOf<T>* row) {
   }
 }
 
+// Whether all are one value.
+template <class Key>
+bool repeat(const Key (&keys)[kSteps], const Key& value) noexcept {
+  bool differs = false;
+  for (const Key& key : keys) differs |= key < value || value < key;
+  return !differs;
+}
+
 // key_at(k): of the row's element k.
 template <class T, bool kRight, class KeyAt>
 void search_in_step(const SearchArgs& args, KeyAt key_at) {
@@ -48,6 +57,10 @@ void search_in_step(const SearchArgs& args, KeyAt key_at) {
     KeyOf<T> keys[kSteps];
     std::int64_t first[kSteps] = {};
     for (std::int64_t j = 0; j < kSteps; ++j) keys[j] = functors::order_key(values[begin + std::min(j, count - 1)]);
+    if (begin > 0 && repeat(keys, functors::order_key(values[begin - 1]))) {
+      std::fill_n(args.out + begin, count, args.out[begin - 1]);
+      continue;
+    }
     // Of the n elements from `first` on, those that come before the value are counted still.
     std::int64_t n = args.n;
     for (; n > 1; n -= n / 2)

@@ -7,7 +7,7 @@
 //          A normal pair (elements 2j, 2j + 1) shares its two words: the radius and the angle of Box-Muller.
 //   k = 2: two words an element: float64; integers of 32 and 64 bits; formulas of a uniform number, which are computed
 //          in float64. A float64 normal pair shares all four words.
-//   k = 1: gamma variates.
+//   k = 1: gamma variates and counts.
 // The counter is the low half of Philox's 128 bits. The high half is 0; what is rejected is drawn again from the same
 // place of the blocks with the high half 1, 2, …
 // A generator advances its offset by counters_used().
@@ -121,8 +121,21 @@ DLBRIDGE_ND_HD inline float fast_sqrt(float x) noexcept {
 #endif
 }
 
+// x * y + z without a fused multiply-add, which the host has not: both sides round the product.
+template <class A>
+DLBRIDGE_ND_HD inline A product_plus(A x, A y, A z) noexcept {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<A, double>) return __dadd_rn(__dmul_rn(x, y), z);
+  else return __fadd_rn(__fmul_rn(x, y), z);
+#else
+  A product = x * y;
+  product += z;
+  return product;
+#endif
+}
+
 // A point on the unit circle from uniform bits: the two top bits choose the quadrant, the others the angle in
-// [-pi/4, pi/4) around its axis. Polynomials: absolute error below 2^-24 for both coordinates.
+// [-pi/4, pi/4) around its axis. Polynomials: absolute error below 2^-24 for both coordinates, of doubles below 2^-52.
 DLBRIDGE_ND_HD inline void unit_circle(std::uint32_t bits, float& x, float& y) noexcept {
   const float angle = static_cast<float>(static_cast<std::int32_t>(bits << 2)) * 0x1.921fb6p-32f;  // pi/4 * 2^-31
   const float square = angle * angle;
@@ -137,19 +150,29 @@ DLBRIDGE_ND_HD inline void unit_circle(std::uint32_t bits, float& x, float& y) n
   x = swap ? s : c;
   y = swap ? c : s;
 }
-DLBRIDGE_ND_HD inline void unit_circle(std::uint64_t bits, double& x, double& y) noexcept {
-  const double quarter = static_cast<double>(static_cast<std::int64_t>(bits << 2)) * 0x1p-65;  // of pi: [-1/4, 1/4)
-#if defined(__CUDA_ARCH__)
-  double s, c;
-  sincospi(quarter, &s, &c);
-#else
-  const double s = std::sin(quarter * 3.14159265358979323846), c0 = std::cos(quarter * 3.14159265358979323846);
-  double c = c0;
-#endif
-  if ((bits >> 63) != 0) c = -c;
-  const bool swap = ((bits >> 62) & 1) != 0;
-  x = swap ? s : c;
-  y = swap ? c : s;
+// Of 64 bits by halves, for whose conversion every machine has vectors.
+DLBRIDGE_ND_HD inline void unit_circle(std::uint32_t low, std::uint32_t high, double& x, double& y) noexcept {
+  const double upper = static_cast<std::int32_t>(high << 2 | low >> 30);
+  const double angle = (upper * 0x1p32 + static_cast<double>(low << 2)) * 0x1p-65;  // of pi: [-1/4, 1/4)
+  const double square = angle * angle;
+  double c = square * -0.00010356747255199479 + 0.0019294657440800042;
+  c = square * c - 0.025806885652951306;
+  c = square * c + 0.23533063019088787;
+  c = square * c - 1.3352627688519174;
+  c = square * c + 4.058712126416747;
+  c = square * c - 4.934802200544679;
+  c = square * c + 1.0;
+  double s = square * 0.000461531855383581 - 0.007370021586907771;
+  s = square * s + 0.08214586918000175;
+  s = square * s - 0.5992645289396449;
+  s = square * s + 2.5501640398733763;
+  s = square * s - 5.167712780049954;
+  s = (square * angle) * s + angle * 3.141592653589793;
+  // By masks: the quadrant is as random as can be, and a branch would be foretold for half of the numbers.
+  const std::uint64_t quadrant = high >> 30, c_bits = bits_as<std::uint64_t>(c) ^ quadrant >> 1 << 63;
+  const std::uint64_t swapped = (c_bits ^ bits_as<std::uint64_t>(s)) & (0 - (quadrant & 1));
+  x = bits_as<double>(c_bits ^ swapped);
+  y = bits_as<double>(bits_as<std::uint64_t>(s) ^ swapped);
 }
 
 // (bits + 1/2) / 2^32, rounded: in [2^-33, 1]. 53 bits: in (0, 1].
@@ -160,9 +183,25 @@ DLBRIDGE_ND_HD inline float open_unit(std::uint32_t bits) noexcept {
   return static_cast<float>(bits) * 0x1p-32f + 0x1p-33f;
 #endif
 }
+DLBRIDGE_ND_HD inline double open_unit(std::uint32_t low, std::uint32_t high) noexcept {
+  return (static_cast<double>(high) * 0x1p21 + static_cast<double>((low >> 11) + 1)) * 0x1p-53;
+}
 DLBRIDGE_ND_HD inline double open_unit(std::uint64_t bits) noexcept {
   return static_cast<double>((bits >> 11) + 1) * 0x1p-53;
 }
+
+// A block, and two independent normal numbers of variance 1/2 that its words make (Box-Muller): 53 bits for the radius,
+// 64 for the angle.
+struct NormalBlock : Block {
+  double x, y;
+  DLBRIDGE_ND_HD NormalBlock(const Block& block) noexcept : Block(block) {
+    unit_circle(word[2], word[3], x, y);
+    const double radius = sqrt(minus_log(open_unit(word[0], word[1])));
+    x *= radius;
+    y *= radius;
+  }
+  NormalBlock(const Block& block, double first, double second) noexcept : Block(block), x(first), y(second) {}
+};
 
 // Uniform in [0, 1): a multiple of 2^-24 or 2^-53, truncated to the precision of T so that its rounding never gives 1.
 template <class T>
@@ -190,7 +229,13 @@ T next_towards(T x, T target) noexcept {
   }
 }
 
-// --- distributions: kCount elements from the block of one counter ----------------------------------------------------
+// --- distributions: kCount elements from the block of one counter, a NormalBlock where kNormal says so ---------------
+
+template <class Sampler>
+constexpr bool takes_normals() noexcept {
+  if constexpr (requires { Sampler::kNormal; }) return Sampler::kNormal;
+  else return false;
+}
 
 // [a, b), or (b, a] when b is the smaller: the ends are rounded to T, and the far one is never returned.
 template <class T>
@@ -208,15 +253,7 @@ struct Uniform {
   }
   DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
     for (int i = 0; i < kCount; ++i) {
-      // No fused multiply-add where the host has none: both sides round the product.
-#if defined(__CUDA_ARCH__)
-      arith_t<T> x;
-      if constexpr (std::is_same_v<T, double>) x = __dadd_rn(__dmul_rn(unit<T>(block, i), width), start);
-      else x = __fadd_rn(__fmul_rn(unit<T>(block, i), width), start);
-#else
-      arith_t<T> x = unit<T>(block, i) * width;
-      x += start;
-#endif
+      arith_t<T> x = product_plus(unit<T>(block, i), width, start);
       x = x < least ? least : x;
       out[i] = cast<T>(x > most ? most : x);
     }
@@ -240,19 +277,19 @@ template <class T>
 struct Normal {
   using value_type = T;
   static constexpr int kCount = elements_per_counter(Distribution::kNormal, dtype_of_native<T>::value);
+  static constexpr bool kNormal = std::is_same_v<T, double>;
+  using Start = std::conditional_t<kNormal, NormalBlock, Block>;
   arith_t<T> mean, scale;  // scale: standard deviation * sqrt(2)
 
   static Normal make(const RandomArgs& args) noexcept {
     return {static_cast<arith_t<T>>(args.a), static_cast<arith_t<T>>(args.b * 1.41421356237309504880)};
   }
-  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
-    arith_t<T> x, y;
-    if constexpr (std::is_same_v<T, double>) {
-      const double radius = sqrt(minus_log(open_unit(word64(block, 0)))) * scale;
-      unit_circle(word64(block, 1), x, y);
-      out[0] = x * radius + mean;
-      out[1] = y * radius + mean;
+  DLBRIDGE_ND_HD void operator()(const Start& block, const Keys&, std::uint64_t, T* out) const noexcept {
+    if constexpr (kNormal) {
+      out[0] = block.x * scale + mean;
+      out[1] = block.y * scale + mean;
     } else {
+      arith_t<T> x, y;
       for (int i = 0; i < 4; i += 2) {
         const float radius = fast_sqrt(minus_log(open_unit(block.word[i]))) * scale;
         unit_circle(block.word[i + 1], x, y);

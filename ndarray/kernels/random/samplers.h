@@ -1,7 +1,7 @@
 // From a distribution and a dtype to the functor that makes the elements of one counter.
 #pragma once
 
-#include "ndarray/kernels/random/variates.h"
+#include "ndarray/kernels/random/counts.h"
 
 namespace dlbridge::nd::philox {
 
@@ -10,6 +10,9 @@ template <class F>
 int visit_sampler(const RandomArgs& args, F&& f) {
   const auto of_floats = [&]<template <class> class Sampler>() {
     return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(Sampler<T>::make(args)); }, kErrorUnsupported);
+  };
+  const auto of_counts = [&]<class Law>() {
+    return args.dtype == DType::kInt64 ? f(Variates<std::int64_t, Law>::make(args)) : kErrorUnsupported;
   };
   switch (args.distribution) {
     case Distribution::kUniform:
@@ -23,7 +26,10 @@ int visit_sampler(const RandomArgs& args, F&& f) {
     case Distribution::kRayleigh:
     case Distribution::kCauchy: return of_floats.template operator()<Quantile>();
     case Distribution::kGamma:
-    case Distribution::kLogGamma: return of_floats.template operator()<Gamma>();
+    case Distribution::kLogGamma: return of_floats.template operator()<GammaVariates>();
+    case Distribution::kPoisson: return of_counts.template operator()<Poisson>();
+    case Distribution::kNegativeBinomial: return of_counts.template operator()<NegativeBinomial>();
+    case Distribution::kZipf: return of_counts.template operator()<Zipf>();
     case Distribution::kInteger: break;
     default: return kErrorUnsupported;
   }

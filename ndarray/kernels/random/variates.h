@@ -1,4 +1,5 @@
-// Variates of float64 that are rounded to the output's dtype: formulas of a uniform number, and gamma variates.
+// Variates of float64 that are rounded to the output's dtype: formulas of a uniform number, laws by rejection, of which
+// the gamma distribution is one.
 #pragma once
 
 #include "ndarray/kernels/random/philox.h"
@@ -36,49 +37,70 @@ struct Quantile {
   }
 };
 
-// By Marsaglia and Tsang (2000), one block a try: 53 bits for the normal number's radius, 64 for its angle, whose lower
-// 32, which move it by 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
-// u ** (1 / shape), which underflows where the shape is small: its logarithm does not.
-template <class T>
-struct Gamma {
+// One variate a counter, by a law whose parameter is the number a or an element of an array. A law holds what it makes
+// of its parameter: `of` makes the law of another one, and a variate is `draw(block, keys, counter, high)`, where
+// `block` is that of the counter with the high half `high`; what is rejected takes those after it.
+template <class T, class Law>
+struct Variates {
   using value_type = T;
   static constexpr int kCount = 1;
-  bool logarithm;
-  double shape, scale;
-  const double* shapes;
+  static constexpr bool kNormal = takes_normals<Law>();
+  Law law;
+  const double* parameters;
   std::uint64_t offset;
   std::int64_t n;
 
-  static Gamma make(const RandomArgs& args) noexcept {
-    return {args.distribution == Distribution::kLogGamma, args.a, args.b, args.shapes, args.offset, args.n};
+  static Variates make(const RandomArgs& args) noexcept {
+    return {Law::make(args).of(args.a), args.shapes, args.offset, args.n};
   }
-  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys& keys, std::uint64_t counter, T* out) const noexcept {
+  template <class Start>
+  DLBRIDGE_ND_HD void operator()(const Start& block, const Keys& keys, std::uint64_t counter, T* out) const noexcept {
     const auto element = static_cast<std::int64_t>(counter - offset);
-    if (element < n) *out = cast<T>(variate(shapes == nullptr ? shape : shapes[element], block, keys, counter));
+    if (element < n) *out = cast<T>(variate(element, block, keys, counter));
   }
 
  private:
-  static constexpr std::uint64_t kExponent = ~std::uint64_t{0};  // no try has this high half of the counter
-
-  DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD double variate(double alpha, Block block, const Keys& keys,
+  template <class Start>
+  DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD double variate(std::int64_t element, const Start& block, const Keys& keys,
                                                      std::uint64_t counter) const noexcept {
-    const bool small = alpha < 1;
-    const double d = (small ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d);
-    for (std::uint64_t attempt = 1;; ++attempt) {
-      double x, unused;
-      unit_circle(word64(block, 1), x, unused);
-      x *= sqrt(2 * minus_log(open_unit(word64(block, 0))));
+    if (parameters == nullptr) return law.draw(block, keys, counter, 0);
+    return law.of(parameters[element]).draw(block, keys, counter, 0);
+  }
+};
+
+// By Marsaglia and Tsang (2000), one block a try: its normal number, of whose angle the lower 32 bits, which move it by
+// 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
+// u ** (1 / shape), which underflows where the shape is small: its logarithm does not.
+struct Gamma {
+  static constexpr bool kNormal = true;
+  static constexpr std::uint64_t kExponent = ~std::uint64_t{0};  // no try has this high half of the counter
+  bool logarithm;
+  double scale, shape = 1, d = 0, c = 0;
+
+  static Gamma make(const RandomArgs& args) noexcept { return {args.distribution == Distribution::kLogGamma, args.b}; }
+  DLBRIDGE_ND_HD Gamma of(double alpha) const noexcept {
+    const double most = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3;
+    return {logarithm, scale, alpha, most, 1 / sqrt(9 * most)};
+  }
+  DLBRIDGE_ND_HD double draw(NormalBlock block, const Keys& keys, std::uint64_t counter,
+                             std::uint64_t high) const noexcept {
+    for (;;) {
+      const double x = block.x * 1.41421356237309504880;
       const double root = 1 + x * c, v = root * root * root;
       const double u = (block.word[2] + 0.5) * 0x1p-32, square = x * x;
       // The first test holds for all but 2 % of the numbers, and needs no logarithm.
       if (v > 0 && (u < 1 - 0.0331 * square * square || log(u) < 0.5 * square + d * (1 - v + log(v)))) {
-        const double less = small ? minus_log(open_unit(word64(generate(keys, counter, kExponent), 0))) / alpha : 0;
+        const bool small = shape < 1;
+        const double less = small ? minus_log(open_unit(word64(generate(keys, counter, kExponent), 0))) / shape : 0;
         if (logarithm) return log(d * v) - less;
         return small ? scale * (d * v) * exp(-less) : scale * (d * v);
       }
-      block = generate(keys, counter, attempt);
+      block = generate(keys, counter, ++high);
     }
   }
 };
+
+template <class T>
+using GammaVariates = Variates<T, Gamma>;
 
 }  // namespace dlbridge::nd::philox

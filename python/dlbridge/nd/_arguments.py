@@ -150,6 +150,8 @@ def normalize_axes(axis: Axis, ndim: int, operation: str) -> tuple[int, ...]:
 
 def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
     """A shape argument as a tuple. ValueError for negative extents, TypeError for anything that is not an integer."""
+    if type(shape) is int and shape >= 0:
+        return (shape,)
     extents = tuple(index(n) for n in shape) if hasattr(shape, "__iter__") else (index(shape),)
     if any(n < 0 for n in extents):
         raise ValueError(f"{operation}(): shape {extents} has a negative extent. Extents are 0 or more")
@@ -194,7 +196,7 @@ def count_up(n: int, device: DeviceLike = None, dtype: DTypeLike = "int64") -> n
 
 def one_device(arrays: Sequence[ndarray], operation: str) -> Any:
     """The device that all the arrays are on; None for no array. ValueError where they differ."""
-    if len(arrays) == 1:
+    if len({a.__dlpack_device__() for a in arrays}) == 1:
         return arrays[0].device
     devices = {str(a.device): a.device for a in arrays}
     if len(devices) > 1:

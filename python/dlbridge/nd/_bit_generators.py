@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from operator import index
 
 from dlbridge.nd import _native
@@ -30,6 +31,8 @@ def _word(value: Any) -> int:
 
 def key_of(seed: Any) -> int:
     """The 64-bit key of a seed: an integer of any size, a sequence of them, or None for one of the system's entropy."""
+    if type(seed) is int and 0 <= seed <= _MASK:
+        return _mixed(seed)
     if seed is None:
         import os
 
@@ -56,11 +59,9 @@ class Philox4x32:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        import _thread
-
         self.key = key_of(seed)
         self.offset = 0
-        self.lock = _thread.allocate_lock()
+        self.lock = allocate_lock()
 
     def __repr__(self) -> str:
         return f"<dlbridge.nd.random.Philox4x32 key={self.key:#018x} offset={self.offset}>"
@@ -97,6 +98,11 @@ class Philox4x32:
         """Draws a distribution of the kernels into a dense array."""
         with self.lock:
             self.offset += _native.random_fill(x, kind, self.key, self.offset, a, b, low, extent, shapes)
+
+    def _fill_by(self, x: _native.ndarray, formula: str, *parameters: float) -> None:
+        """Draws a distribution of the host's formulas into a dense array."""
+        with self.lock:
+            self.offset += _native.formula_fill(x, formula, self.key, self.offset, *parameters)
 
     def take(self, count: int) -> int:
         """The first of `count` counters, which no later number uses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into, normalize_axis
 from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._host import by_numpy
 from dlbridge.nd._joining import concatenate
 from dlbridge.nd._manipulation import moveaxis
 
@@ -15,19 +16,23 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def _places(a: ndarray, bitorder: str, operation: str) -> ndarray:
-    """How far each bit of a byte is shifted."""
+def _check_order(bitorder: str, operation: str) -> None:
     if bitorder not in ("big", "little"):
         raise ValueError(f"{operation}(): bitorder is {bitorder!r}; give 'big' or 'little'")
+
+
+def _places(a: ndarray, bitorder: str) -> ndarray:
+    """How far each bit of a byte is shifted."""
     places = range(7, -1, -1) if bitorder == "big" else range(8)
     return _native.array(list(places), "uint8", device=a.device)
 
 
-def _bits_last(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, int]:
-    if axis is None:
-        return a.reshape(-1), 0
-    number = normalize_axis(axis, a.ndim, operation)
-    return moveaxis(a, number, -1), number
+def _number(a: ndarray, axis: int | None, operation: str) -> int | None:
+    return None if axis is None else normalize_axis(axis, a.ndim, operation)
+
+
+def _bits_last(a: ndarray, number: int | None) -> ndarray:
+    return a.reshape(-1) if number is None else moveaxis(a, number, -1)
 
 
 def bitwise_count(x: ArrayLike, out: ndarray | None = None) -> ndarray:
@@ -35,10 +40,13 @@ def bitwise_count(x: ArrayLike, out: ndarray | None = None) -> ndarray:
     a = as_array(x)
     if kind_of(a.dtype) not in "biu":
         raise TypeError(f"bitwise_count(): the array is {a.dtype}; give integers or bools")
-    if kind_of(a.dtype) == "i":
-        a = _native.absolute(a).view(f"u{a.dtype.name}")  # that of the lowest number is itself, its bits right
     if a.dtype.name == "bool":
         return into(out, a.astype("uint8"), "bitwise_count")
+    counts = by_numpy("bitwise_count", a)
+    if counts is not None:
+        return into(out, counts, "bitwise_count")
+    if kind_of(a.dtype) == "i":
+        a = _native.absolute(a).view(f"u{a.dtype.name}")  # that of the lowest number is itself, its bits right
     bits = a.dtype.bits
     ones = (1 << bits) - 1
     pairs, quads, halves, lowest = ones // 3, ones // 5, ones // 17, ones // 255  # 0x55…, 0x33…, 0x0f…, 0x01…
@@ -56,16 +64,20 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     a = as_array(a)
     if kind_of(a.dtype) not in "biu":
         raise TypeError(f"packbits(): the array is {a.dtype}; give integers or bools")
-    places = _places(a, bitorder, "packbits")
-    bits, number = _bits_last(_native.not_equal(a, 0).astype("uint8"), axis, "packbits")
+    _check_order(bitorder, "packbits")
+    number = _number(a, axis, "packbits")
+    found = by_numpy("packbits", a, axis=number, bitorder=bitorder)
+    if found is not None:
+        return found
+    bits = _bits_last(_native.not_equal(a, 0).astype("uint8"), number)
     lacking = -bits.shape[-1] % 8
     if lacking:
         padding = _native.empty((*bits.shape[:-1], lacking), "uint8", device=a.device)
         padding.fill(0)
         bits = concatenate([bits, padding], -1)
     bits = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    packed = _native.left_shift(bits, places).sum(axis=-1, dtype="uint8")
-    return packed if axis is None else moveaxis(packed, -1, number)
+    packed = _native.left_shift(bits, _places(a, bitorder)).sum(axis=-1, dtype="uint8")
+    return packed if number is None else moveaxis(packed, -1, number)
 
 
 def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
@@ -77,17 +89,22 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     a = as_array(a)
     if a.dtype.name != "uint8":
         raise TypeError(f"unpackbits(): the array is {a.dtype}; give uint8")
-    places = _places(a, bitorder, "unpackbits")
-    data, number = _bits_last(a, axis, "unpackbits")
-    bits = _native.bitwise_and(_native.right_shift(data[..., None], places), 1)
-    bits = bits.reshape((*data.shape[:-1], data.shape[-1] * 8))
+    _check_order(bitorder, "unpackbits")
+    number = _number(a, axis, "unpackbits")
+    there = 8 * (a.size if number is None else a.shape[number])
+    if count is not None and -count > there:
+        raise ValueError(f"unpackbits(): count is {count}, and there are {there} bits")
+    found = by_numpy("unpackbits", a, axis=number, count=count, bitorder=bitorder)
+    if found is not None:
+        return found
+    data = _bits_last(a, number)
+    bits = _native.bitwise_and(_native.right_shift(data[..., None], _places(a, bitorder)), 1)
+    bits = bits.reshape((*data.shape[:-1], there))
     if count is not None:
-        if -count > bits.shape[-1]:
-            raise ValueError(f"unpackbits(): count is {count}, and there are {bits.shape[-1]} bits")
         lacking = count - bits.shape[-1]
         if lacking > 0:
             padding = _native.empty((*bits.shape[:-1], lacking), "uint8", device=a.device)
             padding.fill(0)
             bits = concatenate([bits, padding], -1)
         bits = bits[..., :count]
-    return bits if axis is None else moveaxis(bits, -1, number)
+    return bits if number is None else moveaxis(bits, -1, number)

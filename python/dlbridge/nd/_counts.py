@@ -1,4 +1,4 @@
-"""Distributions of counts: by a table where one distribution is drawn from often, by rejection from a bound else.
+"""Distributions of counts: by a table where one distribution is drawn from often, by rejection else.
 
 A probability is the exponential of sums of two smooth functions, so that no large numbers cancel (Loader 2000): the
 rest of Stirling's formula, and deviance(k, mean) = k log(k / mean) + mean - k.
@@ -11,7 +11,7 @@ from typing import Any
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, count_up, is_scalar, shape_of
 from dlbridge.nd._distributions import _EPSILON, _FLOAT64, _checked, _count, _Distributions
-from dlbridge.nd._dtypes import kind_of, resolve
+from dlbridge.nd._dtypes import BY_NAME, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
+_INT64 = BY_NAME["int64"]
 _LARGEST = 2.0**63 - 1024  # the largest float64 that an int64 holds
 _TABLE_LIMIT = 1 << 16  # entries
+_TABLED_DRAWS, _TABLED_MEAN = 1 << 13, 900.0  # of Poisson's: as many pay for a table, of at most 4096 entries
 _FEW_TRIALS = 32  # of which drawing each one is faster than a binomial variate for each outcome but the last
 _TRIALS_LIMIT = 1 << 26  # trials times outcomes that are looked at together: as many bytes, and some more for numbers
 
@@ -119,10 +121,7 @@ class _Counts(_Distributions):
         if peak.ndim == 0:
             table = _table(n, parameters, low, high, mode, peak, log_p)
             if table is not None:
-                if key is not None and table[0].size <= 4096:
-                    self._tables[key] = table
-                    for older in list(self._tables)[:-16]:
-                        self._tables.pop(older, None)
+                self._remember(key, table)
                 return self._from_table(table, shape, device, dtype)
 
         def propose(
@@ -149,6 +148,28 @@ class _Counts(_Distributions):
         found = self._accepted(n, device, [low, high, mode, peak, *parameters], propose)
         return found.astype(dtype, copy=False).reshape(shape)
 
+    def _counted(
+        self, law: str, given: tuple[tuple[int, ...], Any, list[Any]], dtype: Any, key: _Key | None
+    ) -> ndarray:
+        """What _log_concave() draws, by the host's own kernels; of the law's parameters, numbers or float64 arrays."""
+        shape, device, parameters = given
+        n = _count(shape)
+        if all(isinstance(x, float) or x.ndim == 0 for x in parameters):
+            table = _native.count_table(law, _entries(n), *map(float, parameters))
+            if table is not None:
+                self._remember(key, table)
+                return self._from_table(table, shape, device, dtype)
+        drawn = _native.empty((n,), _FLOAT64, device=device)
+        arrays = (_native.asarray(x, _FLOAT64, device=device).ravel() for x in parameters)
+        _native.count_fill(drawn, law, self._bits.spawn(1)[0].key, *arrays)
+        return drawn.astype(dtype, copy=False).reshape(shape)
+
+    def _remember(self, key: _Key | None, table: _Table) -> None:
+        if key is not None and table[0].size <= 4096:
+            self._tables[key] = table
+            for older in list(self._tables)[:-16]:
+                self._tables.pop(older, None)
+
     def _from_table(self, table: _Table, shape: tuple[int, ...], device: DeviceLike, dtype: Any) -> ndarray:
         """By the inverse of the distribution's sums."""
         sums, first = table
@@ -173,12 +194,21 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """How many events happen, where `lam` are expected."""
         found = _number(dtype, "poisson")
-        drawn, key = self._remembered("poisson", size, device, found, lam)
+        shape, device, (mean,) = self._numbers("poisson", size, device, lam=(lam, "count"))
+        return self._poissons(shape, device, mean, found)
+
+    def _poissons(self, shape: tuple[int, ...], device: DeviceLike, mean: Any, found: Any) -> ndarray:
+        n = _count(shape)
+        if not isinstance(mean, float) or mean > _TABLED_MEAN or n < _TABLED_DRAWS:
+            return self._variates("poisson", n, device, mean, dtype=_INT64).astype(found, copy=False).reshape(shape)
+        drawn, key = self._remembered("poisson", shape, device, found, mean)
         if drawn is not None:
             return drawn
-        shape, device, (mean,) = self._parameters("poisson", size, device, lam=(lam, "count"))
-        ends = mean * 0, mean * 0 + _LARGEST
-        return self._log_concave(shape, device, [mean], ends, _native.floor(mean), _log_poisson, found, key)
+        if self._on_host(device):
+            return self._counted("poisson", (shape, device, [mean]), found, key)
+        parameter = _native.asarray(mean, _FLOAT64, device=self._device if device is None else device)
+        ends = parameter * 0, parameter * 0 + _LARGEST
+        return self._log_concave(shape, device, [parameter], ends, _native.floor(parameter), _log_poisson, found, key)
 
     def binomial(
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
@@ -188,7 +218,10 @@ class _Counts(_Distributions):
         drawn, key = self._remembered("binomial", size, device, found, n, p)
         if drawn is not None:
             return drawn
-        shape, device, (n, p) = self._parameters("binomial", size, device, n=(n, "count"), p=(p, "probability"))
+        given = {"n": (n, "count"), "p": (p, "probability")}
+        if self._on_host(device, n, p):
+            return self._counted("binomial", self._numbers("binomial", size, device, **given), found, key)
+        shape, device, (n, p) = self._parameters("binomial", size, device, **given)
         n, p = _native.floor(n) + 0 * p, p + 0 * n
         return self._log_concave(
             shape, device, [n, p], (0 * n, n), _native.floor((n + 1) * p), _log_binomial, found, key
@@ -212,13 +245,16 @@ class _Counts(_Distributions):
         drawn, key = self._remembered("hypergeometric", size, device, found, ngood, nbad, nsample)
         if drawn is not None:
             return drawn
-        shape, device, (good, bad, drawn) = self._parameters(
-            *("hypergeometric", size, device), ngood=(ngood, "count"), nbad=(nbad, "count"), nsample=(nsample, "count")
-        )
+        given = {"ngood": (ngood, "count"), "nbad": (nbad, "count"), "nsample": (nsample, "count")}
+        if self._on_host(device, ngood, nbad, nsample):
+            numbers = self._numbers("hypergeometric", size, device, **given)
+            good, bad, drawn = numbers[2]
+            _check_pool(drawn // 1 > good // 1 + bad // 1)
+            return self._counted("hypergeometric", numbers, found, key)
+        shape, device, (good, bad, drawn) = self._parameters("hypergeometric", size, device, **given)
         zero = 0 * (good + bad + drawn)
         good, bad, drawn = (_native.floor(x) + zero for x in (good, bad, drawn))
-        if bool((drawn > good + bad).any()):
-            raise ValueError("hypergeometric(): nsample is more than ngood + nbad; draw at most as many as there are")
+        _check_pool(drawn > good + bad)
         ends = _native.maximum(drawn - bad, 0.0), _native.minimum(good, drawn)
         mode = _native.floor((drawn + 1) * (good + 1) / (good + bad + 2))
         return self._log_concave(shape, device, [good, bad, drawn], ends, mode, _log_hypergeometric, found, key)
@@ -227,16 +263,26 @@ class _Counts(_Distributions):
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many trials fail before `n` have succeeded, each with probability `p`; n need not be whole."""
-        shape, device, (n, p) = self._parameters("negative_binomial", size, device, n=(n, "positive"), p=(p, "chance"))
-        means = self.gamma(n, (1 - p) / p, (_count(shape),), device=device)
-        return self.poisson(means, dtype=_number(dtype, "negative_binomial")).reshape(shape)
+        found = _number(dtype, "negative_binomial")
+        one_chance = is_scalar(p)
+        shape, device, (n, p) = self._numbers("negative_binomial", size, device, n=(n, "positive"), p=(p, "chance"))
+        count, scale = _count(shape), (1 - p) / p
+        _checked((n + 10 * n**0.5) * scale, "n * (1 - p) / p", "count", "negative_binomial")
+        if one_chance:
+            drawn = self._variates("negative_binomial", count, device, n, float(scale), _INT64)
+        else:
+            means = scale * self._variates("gamma", count, device, n)
+            drawn = self._variates("poisson", count, device, means, dtype=_INT64)
+        return drawn.astype(found, copy=False).reshape(shape)
 
     def geometric(
         self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many trials there are until one succeeds, each with probability `p`."""
         found = _number(dtype, "geometric")
-        shape, device, (p,) = self._parameters("geometric", size, device, p=(p, "chance"))
+        shape, device, (p,) = self._for_the_host("geometric", size, device, p=(p, "chance"))
+        if isinstance(p, float):
+            return self._of_formula("geometric", shape, device, found, [_native.log1p(-p).item()])
         k = _native.ceil(-self._exponential(_count(shape), device) / _native.log1p(-p))
         return _whole(_native.clip(k, 1.0, _LARGEST), shape, found)
 
@@ -245,7 +291,9 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to p ** k / k. Source: Kemp 1981."""
         found = _number(dtype, "logseries")
-        shape, device, (p,) = self._parameters("logseries", size, device, p=(p, "below one"))
+        shape, device, (p,) = self._for_the_host("logseries", size, device, p=(p, "below one"))
+        if isinstance(p, float):
+            return self._of_formula("logseries", shape, device, found, [p, _native.log1p(-p).item()])
         n = _count(shape)
         v = self._uniform(n, device)
         q = -_native.expm1(_native.log1p(-p) * self._uniform(n, device))
@@ -260,9 +308,9 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to k ** -a, of those that int64 holds."""
         found = _number(dtype, "zipf")
-        shape, device, (a,) = self._parameters("zipf", size, device, a=(a, "above one"))
-        x = self._accepted(_count(shape), device, [_native.minimum(a, 1025.0) - 1], _of_devroye)
-        return _whole(x, shape, found)
+        shape, device, (a,) = self._numbers("zipf", size, device, a=(a, "above one"))
+        drawn = self._variates("zipf", _count(shape), device, a, dtype=_INT64)
+        return drawn.astype(found, copy=False).reshape(shape)
 
     def noncentral_chisquare(
         self,
@@ -277,9 +325,14 @@ class _Counts(_Distributions):
         shape, device, (df, nonc) = self._numbers(
             "noncentral_chisquare", size, device, df=(df, "positive"), nonc=(nonc, "natural")
         )
-        extra = 2 * self.poisson(nonc / 2, (_count(shape),), "float64", device=device)
-        x = self.chisquare(df + extra).reshape(shape)
+        x = self._noncentral(_count(shape), device, df, nonc).reshape(shape)
         return x.astype(_number(dtype, "noncentral_chisquare"), copy=False)
+
+    def _noncentral(self, n: int, device: DeviceLike, df: Any, nonc: Any) -> ndarray:
+        if isinstance(nonc, float) and self._on_host(device):  # what was looked at needs no second look
+            mean = _checked(nonc / 2, "nonc / 2", "count", "noncentral_chisquare")
+            return self._chisquares(n, device, df + 2 * self._poissons((n,), device, mean, _FLOAT64))
+        return self.chisquare(df + 2 * self.poisson(nonc / 2, (n,), "float64", device=device))
 
     def noncentral_f(
         self,
@@ -298,9 +351,12 @@ class _Counts(_Distributions):
             dfden=(dfden, "positive"),
             nonc=(nonc, "natural"),
         )
-        n = (_count(shape),)
-        x = self.noncentral_chisquare(top, nonc, n, device=device) / top
-        y = self.chisquare(bottom, n, device=device) / bottom
+        n = _count(shape)
+        if isinstance(top, float) and self._on_host(device):
+            x, y = self._noncentral(n, device, top, nonc) / top, self._chisquares(n, device, bottom) / bottom
+        else:
+            x = self.noncentral_chisquare(top, nonc, (n,), device=device) / top
+            y = self.chisquare(bottom, (n,), device=device) / bottom
         return (x / y).astype(_number(dtype, "noncentral_f"), copy=False).reshape(shape)
 
     def multinomial(
@@ -320,7 +376,10 @@ class _Counts(_Distributions):
         like = next((x for x in (n, pvals) if isinstance(x, ndarray)), None)
         device = like.device if like is not None else self._device if device is None else device
         p = as_array(pvals, like) if like is not None else _native.asarray(pvals, device=device)
-        p = _checked(p.astype(_FLOAT64, copy=False), "pvals", "probability", "multinomial")
+        p = p.astype(_FLOAT64, copy=False)
+        if (rows := self._rows_of_few(n, p, size)) is not None:
+            return self._trial_by_trial(int(n), p, rows).astype(_number(dtype, "multinomial"), copy=False)
+        p = _checked(p, "pvals", "probability", "multinomial")
         if p.ndim == 0:
             raise ValueError("multinomial(): pvals has no axis; give the probabilities of the outcomes")
         if p.shape[-1] == 0:
@@ -345,9 +404,25 @@ class _Counts(_Distributions):
             rest, missing = rest - columns[-1], missing - chances[..., i]
         return _native.stack([*columns, rest.astype("int64")], -1).astype(_number(dtype, "multinomial"), copy=False)
 
+    def _rows_of_few(self, n: Any, p: ndarray, size: Shape | None) -> tuple[int, ...] | None:
+        """The shape of the rows where the host is to draw each of a few trials, and the parameters are in order: of
+        short ones Python sees that sooner than operations on arrays."""
+        if not (isinstance(p, _native.HostArray) and p.ndim == 1 and 0 < p.size <= _FEW_TRIALS and is_scalar(n)):
+            return None
+        chances = p.tolist()
+        if not (0 < n <= _FEW_TRIALS and all(0 <= x <= 1 for x in chances) and sum(chances[:-1]) <= 1 + 1e-12):
+            return None
+        shape = () if size is None else shape_of(size, "multinomial")
+        return shape if _count(shape) * int(n) * p.size <= _TRIALS_LIMIT else None
+
     def _trial_by_trial(self, n: int, p: ndarray, shape: tuple[int, ...]) -> ndarray:
         """The outcome of each trial by the sums of the probabilities, and how often each was."""
         sums = p[:-1].cumsum()
+        if isinstance(p, _native.HostArray):
+            counts = _native.empty((*shape, p.size), _INT64, device=p.device)
+            offset = self._bits.take((_count(shape) * n + 1) // 2)
+            _native.trials_fill(counts, sums, n, self._bits.key, offset)
+            return counts
         u = self._draw("uniform", (_count(shape) * n,), _FLOAT64, None, p.device)
         outcomes = _native.searchsorted_flat(sums, u, True).reshape((*shape, 1, n))
         return (outcomes == count_up(p.size, p.device, outcomes.dtype).reshape((-1, 1))).sum(-1)
@@ -373,12 +448,31 @@ class _Counts(_Distributions):
         counts = _checked(pool.astype(_FLOAT64), "colors", "count", "multivariate_hypergeometric")
         shape = () if size is None else shape_of(size, "multivariate_hypergeometric")
         rest = _native.broadcast_to(_native.asarray(float(nsample), _FLOAT64, device=pool.device), shape)
-        columns = []
-        for i in range(pool.size):
-            columns.append(self.hypergeometric(counts[i], counts[i + 1 :].sum(), rest, shape))
-            rest = rest - columns[-1]
+        if isinstance(pool, _native.HostArray):
+            columns = self._colours(counts, rest, shape)
+        else:
+            columns = []
+            for i in range(pool.size):
+                columns.append(self.hypergeometric(counts[i], counts[i + 1 :].sum(), rest, shape))
+                rest = rest - columns[-1]
         found = _number(dtype, "multivariate_hypergeometric")
         return _native.stack(columns, -1).astype(found, copy=False)
+
+    def _colours(self, counts: ndarray, rest: ndarray, shape: tuple[int, ...]) -> list[ndarray]:
+        """Each colour's number on the host; of the last, what is left."""
+        _check_pool(_checked(rest, "nsample", "count", "multivariate_hypergeometric") // 1 > counts.sum())
+        columns = []
+        for i, good in enumerate(counts.tolist()[:-1]):
+            parameters = [good, counts[i + 1 :].sum().item(), rest.reshape(-1) if shape else rest]
+            columns.append(self._counted("hypergeometric", (shape, counts.device, parameters), _INT64, None))
+            rest = rest - columns[-1]
+        self._bits.take(1)  # as many counters as a draw takes
+        return [*columns, rest.astype(_INT64)]
+
+
+def _check_pool(exceeded: Any) -> None:
+    if bool(exceeded.any() if isinstance(exceeded, ndarray) else exceeded):
+        raise ValueError("hypergeometric(): nsample is more than ngood + nbad; draw at most as many as there are")
 
 
 def _both(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -398,13 +492,3 @@ def _number(dtype: DTypeLike, operation: str) -> Any:
 
 def _whole(k: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
     return k.astype("int64").astype(dtype, copy=False).reshape(shape)
-
-
-def _of_devroye(source: _Distributions, n: int, device: DeviceLike, am1: ndarray) -> tuple[ndarray, ndarray]:
-    """Devroye 1986, X.6: the tail of the Pareto distribution that has no integer beyond int64."""
-    least = _native.exp(-am1 * 43.66827237527655)  # of the largest integer: its logarithm
-    u = least + (1 - least) * source._uniform(n, device)
-    x = _native.clip(_native.floor(_native.exp(-_native.log(u) / am1)), 1.0, _LARGEST)
-    ratio = am1 * _native.log1p(1 / x)
-    left = source._uniform(n, device) * x * _native.expm1(ratio) * _native.exp(am1 * 0.6931471805599453 - ratio)
-    return x, left <= _native.expm1(am1 * 0.6931471805599453)

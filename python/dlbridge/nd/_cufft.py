@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
+from functools import lru_cache
 from math import prod, sqrt
 from threading import Lock
 from weakref import finalize
@@ -14,7 +15,7 @@ from weakref import finalize
 from dlbridge.nd import _native
 from dlbridge.nd._dtypes import BY_NAME
 from dlbridge.nd._manipulation import moveaxis
-from dlbridge.nd._nvidia import Function
+from dlbridge.nd._nvidia import Function, device_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _Plan:
 
         handle, work = array("i", [0]), array("Q", [0])
         self.shape, self.device, self.lock = shape, device, Lock()  # shape: of the result
-        self.where = f"cuda:{device}"  # read in a third of the time that a Device takes
+        self.where = name_of(device)
         self.in_place = given == wanted
         self.stream: int | None = None
         with Device(self.device):
@@ -124,7 +125,7 @@ _plans_lock = Lock()
 
 def _plan(x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: DType) -> _Plan | None:
     """The plan for an array with elements as it lies there; None where cuFFT has none for that."""
-    given, device = x.dtype, x.device.id
+    given, device = x.dtype, device_of(x)
     key = (device, x.shape, x.strides, axes, extents, given.name, wanted.name)
     with _plans_lock:
         found = _plans.get(key)
@@ -243,25 +244,43 @@ _KINDS = {
 }
 
 
+@lru_cache(256)  # of numbers and names alone: a transform of a few data points takes no longer on a GPU than this does
+def _request(
+    name: str, dtype: str, shape: tuple[int, ...], extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None
+) -> tuple[str, DType, int, float, tuple[tuple[int, ...], tuple[int, ...]] | None]:
+    """What transform() does: the kind, the complex dtype, the direction, the factor of the result; and the axes and
+    extents of the plan where one is enough, and `shape` has what it takes."""
+    kind, forward = _KINDS[name]
+    to_half = kind in ("r", "ih")
+    direction = _FORWARD if forward or to_half else _INVERSE
+    pairs = list(zip(axes, extents, strict=True))
+    pairs = [*sorted(pairs[:-1]), pairs[-1]] if to_half else sorted(pairs)
+    alone = len(set(axes)) == len(axes) <= _AXES_OF_A_PLAN and all(shape[axis] == n for axis, n in pairs)
+    plan = (tuple(axis for axis, _ in pairs), tuple(n for _, n in pairs)) if alone and kind in _FROM_ALL else None
+    return kind, _COMPLEX[dtype], direction, _factor(prod(extents), norm, forward), plan
+
+
+_FROM_ALL = ("", "i", "r", "ih")  # kinds that read all that they are given: the others ignore imaginary parts
+
+
 def transform(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int], norm: str | None) -> ndarray:
     """A transform of an array of float32, float64 or a complex dtype of these; real ones are made complex where needed.
 
     name: NumPy's: fft, ifftn, rfft, hfft and so on. extents: of the real side, one for each axis.
     """
-    kind, forward = _KINDS[name]
-    complex_dtype = _COMPLEX[x.dtype.name]
-    factor = _factor(prod(extents), norm, forward)
-    if kind in ("", "i"):
-        wide = x.astype(complex_dtype, copy=False)
-        result = _complex_axes(wide, extents, axes, _FORWARD if forward else _INVERSE, wide is not x)
+    kind, dtype, direction, factor, plan = _request(name, x.dtype.name, x.shape, tuple(extents), tuple(axes), norm)
+    wide = x if kind in ("r", "ih") else x.astype(dtype, copy=False)
+    if plan is not None:
+        result = _run(wide, *plan, dtype, direction, wide is not x)
+    elif kind in ("", "i"):
+        result = _complex_axes(wide, extents, axes, direction, wide is not x)
     elif kind in ("r", "ih"):
-        result = _to_half(x, extents, axes, complex_dtype)
-        if kind == "ih":
-            result = _native.conjugate(result)
+        result = _to_half(wide, extents, axes, dtype)
     else:
-        wide = x.astype(complex_dtype, copy=False)
         wide = _native.conjugate(wide) if kind == "h" else wide
-        return _from_half(wide, extents, axes, _REAL[complex_dtype.name], factor)
+        return _from_half(wide, extents, axes, _REAL[dtype.name], factor)
+    if kind == "ih":
+        result = _native.conjugate(result)
     if factor != 1:
         result *= factor
     return result

@@ -15,7 +15,7 @@ from threading import RLock
 
 from dlbridge.nd import _native
 from dlbridge.nd._manipulation import matrix_transpose
-from dlbridge.nd._nvidia import Function
+from dlbridge.nd._nvidia import Function, device_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _Solver:
         if len(left_out) > 1:
             del first[left_out[0] : left_out[0] + left_out[1]]
         on_device, on_host = self._workspace(size, [*handles, *first], "QQ", tail)
-        work = _native.empty((on_device,), "uint8", device=info.device)
+        work = _native.empty((on_device,), "uint8", device=name_of(self.device))
         host = bytearray(max(on_host, 1))
         for i, arguments in enumerate(calls):
             function(
@@ -172,7 +172,7 @@ class _Solver:
         """The same with a function that exists once for each dtype."""
         size, function = (of_each[LETTERS[dtype]] for of_each in functions)
         (elements,) = self._workspace(size, [self.handle, *calls[0]], "i", tail)
-        work = _native.empty((elements,), dtype, device=info.device)
+        work = _native.empty((elements,), dtype, device=name_of(self.device))
         for i, arguments in enumerate(calls):
             function(
                 self.handle, *arguments, work, elements, info.data_ptr + i * info.itemsize, *tail
@@ -185,15 +185,21 @@ def _solver_on(device: int) -> _Solver:
 
 
 def solver_of(x: ndarray) -> _Solver:
-    return _solver_on(x.device.id)
+    return _solver_on(device_of(x))
 
 
 # --- stacks of matrices ----------------------------------------------------------------------------------------------
 
 
+def stacked(x: ndarray) -> ndarray:
+    """(batch, M, N) in C order: to the libraries the transposed matrices, column by column. Copied if need be."""
+    dense = x if x._flags[0] else x.copy("C")
+    return dense.reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+
+
 def taken(x: ndarray) -> ndarray:
-    """A copy (batch, M, N) in C order: to the libraries the transposed matrices, column by column."""
-    return x.copy("C").reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+    """The same as a copy, which the libraries may write to."""
+    return stacked(x.copy("C"))
 
 
 def columns_of(x: ndarray) -> ndarray:
@@ -201,10 +207,15 @@ def columns_of(x: ndarray) -> ndarray:
     return taken(matrix_transpose(x))
 
 
-def rows_of(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
-    """The matrices of that form as others have them, in a stack of that shape."""
-    found = matrix_transpose(columns).copy("C")
+def turned(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
+    """A view of the matrices of that form as others have them, in a stack of that shape."""
+    found = matrix_transpose(columns)
     return found.reshape((*kept, *found.shape[1:]))
+
+
+def rows_of(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
+    """The same as a copy in C order."""
+    return turned(columns, kept).copy("C")
 
 
 def is_batched(batch: int, n: int) -> bool:
@@ -213,7 +224,7 @@ def is_batched(batch: int, n: int) -> bool:
 
 
 def new(like: ndarray, shape: tuple[int, ...], dtype: Any = None) -> ndarray:
-    return _native.empty(shape, like.dtype if dtype is None else dtype, device=like.device)
+    return _native.empty(shape, like.dtype if dtype is None else dtype, device=name_of(device_of(like)))
 
 
 def parts(x: ndarray) -> list[int]:
@@ -230,7 +241,10 @@ def pointers_of(x: ndarray) -> ndarray:
 
 
 def succeeded(info: ndarray) -> bool:
-    """Whether no matrix failed. The host waits to know, unless the stream is being captured: then it is assumed."""
+    """Whether no matrix failed. The host waits to know, unless the stream is being captured: then it is assumed.
+
+    Whatever else an operation has for the device is queued before: it then runs while the host waits.
+    """
     return _native.get_current_stream().is_capturing() or not (info if info.size == 1 else info.any()).item()
 
 

@@ -32,8 +32,10 @@ from dlbridge.nd._cusolver import (
     rows_of,
     solved,
     solver_of,
+    stacked,
     succeeded,
     taken,
+    turned,
 )
 from dlbridge.nd._dtypes import kind_of, real_dtype
 from dlbridge.nd._grids import tril, triu
@@ -64,8 +66,9 @@ def cholesky(x: ndarray) -> ndarray:
         else:
             kind = TYPES[dtype]
             solver.run("Xpotrf", [(FILL["L"], n, kind, a, n, kind) for a in parts(factors)], info)
+    lower = tril(turned(factors, x.shape[:-2]))  # in C order, as its mask is
     checked(info)
-    return tril(rows_of(factors, x.shape[:-2]))
+    return lower
 
 
 def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
@@ -100,8 +103,9 @@ def solve(x: ndarray, b: ndarray) -> ndarray:
     right = columns_of(_native.broadcast_to(b, (*kept, *b.shape[-2:])))
     pivots, info, pointers = factored(matrices)
     solved(matrices, right, pivots, pointers, transposed=True)
+    found = right.reshape((*kept, right.shape[2], 1)) if right.shape[1] == 1 else rows_of(right, kept)
     checked(info)
-    return rows_of(right, kept)
+    return found
 
 
 def _signed_diagonal(x: ndarray) -> ndarray:
@@ -109,7 +113,7 @@ def _signed_diagonal(x: ndarray) -> ndarray:
     factors = taken(x)
     pivots, _, _ = factored(factors)
     n = x.shape[-1]
-    in_place = _native.empty((n,), pivots.dtype, device=x.device)
+    in_place = new(pivots, (n,))
     _native.range_fill(in_place, 1, 1)
     diagonal = factors.diagonal(0, 1, 2)
     return _native.where(pivots == in_place, diagonal, -diagonal).reshape((*x.shape[:-2], n))
@@ -125,8 +129,8 @@ def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
     return _native.sign(diagonal).prod(axis=-1), _native.log(size).sum(axis=-1)
 
 
-def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:
-    """(values, conjugate vectors column by column) of Hermitian matrices: the transposed one is the conjugate one."""
+def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
+    """(values, conjugate vectors column by column, info) of Hermitian matrices: the transposed one is the conjugate."""
     matrices, dtype = taken(x), x.dtype.name
     batch, n, _ = matrices.shape
     values = new(x, (batch, n), real_dtype(x.dtype))
@@ -146,17 +150,20 @@ def _hermitian(x: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:
                 solver.run("XsyevBatched", calls[:1], info, (batch,))
             else:
                 solver.run("Xsyevd", calls, info)
-    checked(info)
-    return values.reshape((*x.shape[:-2], n)), matrices
+    return values.reshape((*x.shape[:-2], n)), matrices, info
 
 
 def eigh(x: ndarray, UPLO: str = "L") -> tuple[ndarray, ndarray]:
-    values, columns = _hermitian(x, UPLO, True)
-    return values, _adjoint_rows(columns, x.shape[:-2])
+    values, columns, info = _hermitian(x, UPLO, True)
+    vectors = _adjoint_rows(columns, x.shape[:-2])
+    checked(info)
+    return values, vectors
 
 
 def eigvalsh(x: ndarray, UPLO: str = "L") -> ndarray:
-    return _hermitian(x, UPLO, False)[0]
+    values, _, info = _hermitian(x, UPLO, False)
+    checked(info)
+    return values
 
 
 def _finite(x: ndarray) -> None:
@@ -236,15 +243,17 @@ def qr(x: ndarray, mode: str) -> Any:
         if mode == "raw":
             return columns.reshape((*kept, n, m)), tau.reshape((*kept, k))
         wide = m if mode == "complete" and m > n else k
-        r = triu(rows_of(columns[:, :, :wide], kept))
+        r = triu(turned(columns[:, :, :wide], kept))
         if mode == "r":
             return r
         if many:
             q = _applied(columns, tau, wide)
         else:
-            q = new(x, (batch, wide, m))
-            q.fill(0)
-            q[:, : min(wide, n)] = columns[:, : min(wide, n)]
+            q = columns[:, :wide]  # which R has been read from
+            if wide > n:
+                q = new(x, (batch, wide, m))
+                q.fill(0)
+                q[:, :n] = columns
             of_q = [(m, wide, k, a, m, t) for a, t in zip(parts(q), parts(tau), strict=True)]
             solver.run_of_dtype(MAKE_Q, x.dtype.name, of_q, info)
     return rows_of(q, kept), r
@@ -270,11 +279,11 @@ def _applied(columns: ndarray, tau: ndarray, wide: int) -> ndarray:
 def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _svd_of_hermitian(x, compute_uv)
-    _finite(x)
     if max(x.shape[-2:]) <= _JACOBI_SVD_UP_TO:
         found = _svd_by_jacobi(x, full_matrices, compute_uv)
         if found is not None:
             return found
+    _finite(x)
     return _svd_by_rotations(x, full_matrices, compute_uv)
 
 
@@ -282,9 +291,11 @@ _JACOBI_SVD_UP_TO = 1024  # rows or columns: beyond, the method that is slower f
 
 
 def _svd_by_jacobi(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:
-    """None where a matrix has not converged. The left vectors of the transposed matrix are the right ones of this."""
+    """None where a matrix has not converged, or is not finite: then the routine gets zeros, so that nobody has to wait
+    for the answer first. The left vectors of the transposed matrix are the right ones of this."""
     (m, n), kept = x.shape[-2:], x.shape[:-2]
-    matrices, dtype, k = taken(x), x.dtype.name, min(m, n)
+    finite = _native.isfinite(x)
+    matrices, dtype, k = stacked(_native.where(finite, x, False)), x.dtype.name, min(m, n)
     batch, small = matrices.shape[0], max(m, n) <= JACOBI_UP_TO
     s, info = new(x, (batch, k), real_dtype(x.dtype)), new(x, (batch,), "int32")
     u = new(x, (batch, n if full_matrices or small else k, n))
@@ -300,14 +311,12 @@ def _svd_by_jacobi(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:
                 (int(compute_uv), int(not full_matrices), n, m, a, n, s_, u_, n, v_, m) for a, s_, u_, v_ in places
             ]
             solver.run_of_dtype(GESVDJ, dtype, calls, info, parameters)
-    if not succeeded(info):
-        return None
-    values = s.reshape((*kept, k))
-    if not compute_uv:
-        return values
-    if not full_matrices and small:
-        u, v = u[:, :k].copy("C"), v[:, :k]
-    return _adjoint_rows(v, kept), values, u.reshape((*kept, *u.shape[1:]))
+    found: Any = s.reshape((*kept, k))
+    if compute_uv:
+        if not full_matrices and small:
+            u, v = u[:, :k].copy("C"), v[:, :k]
+        found = _adjoint_rows(v, kept), found, u.reshape((*kept, *u.shape[1:]))
+    return found if succeeded(info >= finite.all()) else None
 
 
 def _svd_by_rotations(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
-_FLOAT64 = BY_NAME["float64"]
+_FLOAT64, _INT64 = BY_NAME["float64"], BY_NAME["int64"]
+_NO_UNDERFLOW = 0.1  # gamma variates of such shapes are above 1e-200
 _EPSILON = 2.0**-54  # keeps logarithms of uniform numbers finite
 
 # What a parameter must be: a test of numbers and of arrays, false for NaN, and its name.
@@ -35,11 +36,15 @@ _RULES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def _all(fits: Any) -> bool:
+    return bool(fits.all() if isinstance(fits, ndarray) else fits)
+
+
 def _checked(value: Any, name: str, rule: str, operation: str) -> Any:
     """The parameter. ValueError where it breaks the rule: for an array, the host waits."""
     holds, text = _RULES[rule]
     fits = holds(value)
-    if not bool(fits.all() if isinstance(fits, ndarray) else fits):
+    if fits is not True and not _all(fits):
         got = "an array that is not" if isinstance(value, ndarray) else value
         raise ValueError(f"{operation}(): {name} is {got}; it must be {text}")
     return value
@@ -52,9 +57,11 @@ class _Distributions(_Integers):
         self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
     ) -> tuple[tuple[int, ...], Any, list[Any]]:
         """As _parameters(), but numbers stay numbers where no parameter is an array."""
-        if not all(is_scalar(value) for value, _ in given.values()):
-            return self._parameters(operation, size, device, **given)
-        numbers = [_checked(float(value), name, rule, operation) for name, (value, rule) in given.items()]
+        numbers = []
+        for name, (value, rule) in given.items():
+            if not is_scalar(value):
+                return self._parameters(operation, size, device, **given)
+            numbers.append(_checked(float(value), name, rule, operation))
         return () if size is None else shape_of(size, operation), self._device if device is None else device, numbers
 
     def _parameters(
@@ -78,6 +85,29 @@ class _Distributions(_Integers):
         lines = [x if x.ndim == 0 else _native.broadcast_to(x, shape).reshape(-1) for x in arrays]
         return shape, arrays[0].device, lines
 
+    def _for_the_host(
+        self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
+    ) -> tuple[tuple[int, ...], Any, list[Any]]:
+        """_numbers() where the host makes them, else _parameters()."""
+        on_host = self._on_host(device, *(value for value, _ in given.values()))
+        return (self._numbers if on_host else self._parameters)(operation, size, device, **given)
+
+    def _on_host(self, device: DeviceLike, *parameters: Any) -> bool:
+        """Whether numbers of these parameters are made on the host."""
+        like = next((value for value in parameters if isinstance(value, ndarray)), None)
+        if like is None:
+            like = _native.empty((0,), "bool", device=self._device if device is None else device)
+        return isinstance(like, _native.HostArray)
+
+    def _of_formula(
+        self, formula: str, shape: tuple[int, ...], device: DeviceLike, dtype: Any, parameters: list[float]
+    ) -> ndarray:
+        """Numbers of one of the host's formulas."""
+        x = _native.empty(shape, _INT64 if formula in ("geometric", "logseries") else _FLOAT64, device=device)
+        if x.size:
+            self._bits._fill_by(x, formula, *parameters)
+        return x.astype(dtype, copy=False)
+
     def _uniform(self, n: int, device: DeviceLike) -> ndarray:
         """n numbers in (0, 1)."""
         u = self._draw("uniform", (n,), _FLOAT64, None, device)
@@ -88,6 +118,15 @@ class _Distributions(_Integers):
 
     def _exponential(self, n: int, device: DeviceLike) -> ndarray:
         return self._draw("exponential", (n,), _FLOAT64, None, device, 1.0)
+
+    def _variates(
+        self, kind: str, n: int, device: DeviceLike, a: Any, scale: float = 1.0, dtype: DTypeLike = _FLOAT64
+    ) -> ndarray:
+        """n of the kernels' distributions by rejection, with the parameter `a`, a number or an array."""
+        if isinstance(a, float):
+            return self._draw(kind, (n,), dtype, None, device, a, scale)
+        parameters = _native.broadcast_to(a, (n,)).ravel()
+        return self._draw(kind, (n,), dtype, None, device, 0.0, scale, shapes=parameters)
 
     def _located(
         self, operation: str, loc: Any, scale: Any, size: Shape | None, dtype: DTypeLike, device: Any
@@ -209,11 +248,13 @@ class _Distributions(_Integers):
         ValueError unless left <= mode <= right and left < right.
         """
         found = _float(dtype, "triangular")
-        shape, device, (a, c, b) = self._parameters(
+        shape, device, (a, c, b) = self._for_the_host(
             "triangular", size, device, left=(left, "any"), mode=(mode, "any"), right=(right, "any")
         )
-        if not bool(((a <= c) & (c <= b) & (a < b)).all()):
+        if not _all((a <= c) & (c <= b) & (a < b)):
             raise ValueError("triangular(): left <= mode <= right and left < right must hold")
+        if isinstance(a, float):
+            return self._of_formula("triangular", shape, device, found, [a, c, b])
         u = self._uniform(_count(shape), device)
         rising = a + _native.sqrt(u * (b - a) * (c - a))
         x = _native.where(u * (b - a) <= c - a, rising, b - _native.sqrt((1 - u) * (b - a) * (b - c)))
@@ -230,9 +271,11 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of the inverse Gaussian distribution. Source: Michael, Schucany, Haas 1976."""
         found = _float(dtype, "wald")
-        shape, device, (m, s) = self._parameters(
+        shape, device, (m, s) = self._for_the_host(
             "wald", size, device, mean=(mean, "positive"), scale=(scale, "positive")
         )
+        if isinstance(m, float):
+            return self._of_formula("wald", shape, device, found, [m, s])
         n = _count(shape)
         y = m * _native.maximum(_native.square(self._normal(n, device)), 1e-300)
         root = _native.sqrt(4 * s * y + y * y)
@@ -242,19 +285,12 @@ class _Distributions(_Integers):
 
     # --- of gamma variates -------------------------------------------------------------------------------------------
 
-    def _gamma_variates(self, n: int, device: DeviceLike, a: Any, scale: float = 1.0, kind: str = "gamma") -> ndarray:
-        """n of shape `a`, a number or an array."""
-        if isinstance(a, float):
-            return self._draw(kind, (n,), _FLOAT64, None, device, a, scale)
-        shapes = _native.broadcast_to(a, (n,)).ravel()
-        return self._draw(kind, (n,), _FLOAT64, None, device, 0.0, scale, shapes=shapes)
-
     def _log_gammas(self, n: int, device: DeviceLike, a: Any) -> ndarray:
         """Logarithms of gamma variates, which do not underflow where the shape is small."""
-        return self._gamma_variates(n, device, a, kind="log_gamma")
+        return self._variates("log_gamma", n, device, a)
 
     def _chisquares(self, n: int, device: DeviceLike, df: Any) -> ndarray:
-        return self._gamma_variates(n, device, df / 2, 2.0)
+        return self._variates("gamma", n, device, df / 2, 2.0)
 
     def standard_gamma(
         self,
@@ -272,7 +308,7 @@ class _Distributions(_Integers):
         extents, device, (a,) = self._numbers("standard_gamma", size, device, shape=(shape, "natural"))
         if isinstance(a, float):
             return self._draw("gamma", extents, found, out, device, a)
-        result = _finished(self._gamma_variates(_count(extents), device, a), extents, found)
+        result = _finished(self._variates("gamma", _count(extents), device, a), extents, found)
         return into(out, result, "standard_gamma")
 
     def gamma(
@@ -291,7 +327,7 @@ class _Distributions(_Integers):
         )
         if isinstance(a, float):
             return self._draw("gamma", extents, found, None, device, a, s)
-        return _finished(s * self._gamma_variates(_count(extents), device, a), extents, found)
+        return _finished(s * self._variates("gamma", _count(extents), device, a), extents, found)
 
     def beta(
         self, a: Any, b: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
@@ -300,6 +336,9 @@ class _Distributions(_Integers):
         found = _float(dtype, "beta")
         shape, device, (a, b) = self._numbers("beta", size, device, a=(a, "positive"), b=(b, "positive"))
         n = _count(shape)
+        if isinstance(a, float) and min(a, b) >= _NO_UNDERFLOW:
+            x, y = self._variates("gamma", n, device, a), self._variates("gamma", n, device, b)
+            return _finished(x / (x + y), shape, found)
         x, y = self._log_gammas(n, device, a), self._log_gammas(n, device, b)
         return _finished(_native.exp(x - _native.logaddexp(x, y)), shape, found)
 
@@ -343,9 +382,13 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Angles in [-pi, pi] of the von Mises distribution around `mu`. Source: Best, Fisher 1979."""
         found = _float(dtype, "vonmises")
-        shape, device, (mu, kappa) = self._parameters(
+        shape, device, (mu, kappa) = self._for_the_host(
             "vonmises", size, device, mu=(mu, "any"), kappa=(kappa, "natural")
         )
+        if isinstance(mu, float):
+            x = _native.empty(shape, _FLOAT64, device=device)
+            _native.angle_fill(x, mu, max(kappa, 1e-8), self._bits.spawn(1)[0].key)
+            return x.astype(found, copy=False)
         x = self._accepted(_count(shape), device, [_native.maximum(kappa, 1e-8)], _of_best_and_fisher)
         return _finished(_native.remainder(mu + x + pi, 2 * pi) - pi, shape, found)
 

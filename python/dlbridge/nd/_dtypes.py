@@ -191,7 +191,7 @@ class iinfo:
 
 def _dtype_of(given: Any) -> DType:
     """The dtype of an array, or one named itself: NumPy's scalar types have an attribute `dtype` that is none."""
-    return resolve(given if isinstance(given, type) else getattr(given, "dtype", given))
+    return resolve(given if isinstance(given, (type, DType)) else getattr(given, "dtype", given))
 
 
 # Bits of the mantissa that are stored, and of the exponent.

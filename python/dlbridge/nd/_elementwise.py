@@ -7,6 +7,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, as_operands, check_out, into
 from dlbridge.nd._dtypes import BY_NAME, can_cast, iinfo, is_inexact, kind_of, loop_float, resolve
+from dlbridge.nd._host import by_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +135,10 @@ def nan_to_num(
     x = as_array(x)
     if not is_inexact(x):
         return x.copy() if copy else x
+    if copy and posinf is None and neginf is None and type(nan) is float and nan == 0.0:
+        found = by_numpy("nan_to_num", x, nan=nan)
+        if found is not None:
+            return found
     limits = finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     result = x.copy() if copy else x

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_values, count_up
 from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._host import by_numpy
 from dlbridge.nd._indexing import unravel_index
 from dlbridge.nd._joining import resize
 
@@ -79,10 +80,12 @@ def byteswap(self: ndarray, inplace: bool = False) -> ndarray:
 
     inplace: the array itself is changed and returned. Source: NumPy.
     """
-    dense = self.ravel().copy()
-    part = dense.itemsize // 2 if kind_of(dense.dtype) == "c" else dense.itemsize
-    units = dense.view("uint8").reshape(-1, part)
-    swapped = units[:, ::-1].ravel().view(self.dtype).reshape(self.shape)
+    swapped = by_numpy("byteswap", self)
+    if swapped is None:
+        dense = self.ravel().copy()
+        part = dense.itemsize // 2 if kind_of(dense.dtype) == "c" else dense.itemsize
+        units = dense.view("uint8").reshape(-1, part)
+        swapped = units[:, ::-1].ravel().view(self.dtype).reshape(self.shape)
     if not inplace:
         return swapped
     self[...] = swapped

@@ -8,7 +8,7 @@ from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, shape_of
 from dlbridge.nd._bit_generators import Philox4x32
 from dlbridge.nd._counts import _Counts
-from dlbridge.nd._distributions import _FLOAT64, _checked
+from dlbridge.nd._distributions import _FLOAT64, _NO_UNDERFLOW, _checked
 from dlbridge.nd._draws import _float
 
 TYPE_CHECKING = False
@@ -41,11 +41,12 @@ class Generator(_Counts):
         a = _checked(a.astype(_FLOAT64, copy=False), "alpha", "positive", "dirichlet")
         shape = (*(() if size is None else shape_of(size, "dirichlet")), a.size)
         lines = _native.broadcast_to(a, shape).reshape(-1)
-        logs = self._log_gammas(lines.size, a.device, lines).reshape(shape)
-        if logs.size:
-            logs = _native.exp(logs - logs.max(-1, keepdims=True))
-            logs = logs / logs.sum(-1, keepdims=True)
-        return logs.astype(found, copy=False)
+        if bool((a >= _NO_UNDERFLOW).all()):
+            x = self._variates("gamma", lines.size, a.device, lines).reshape(shape)
+        else:
+            x = self._log_gammas(lines.size, a.device, lines).reshape(shape)
+            x = _native.exp(x - x.max(-1, keepdims=True)) if x.size else x
+        return (x / x.sum(-1, keepdims=True)).astype(found, copy=False)
 
     def multivariate_normal(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, count_up, one_device, shape_of
+from dlbridge.nd._arguments import as_array, broadcast_shapes, count_up, is_scalar, one_device, shape_of
 from dlbridge.nd._dtypes import BY_NAME
 
 TYPE_CHECKING = False
@@ -83,10 +83,20 @@ def identity(n: int, dtype: DTypeLike | None = None, *, device: DeviceLike = Non
     return eye(n, dtype=dtype, device=device)
 
 
+def _band(n: int, m: int, k: int, like: ndarray, dtype: DTypeLike) -> ndarray:
+    """tri() on the host: each row is the part of one vector, ones and then zeros, that begins a place further left."""
+    line = _native.empty((n + m - 1,), dtype, device=like.device)
+    line.fill(0)
+    line[: max(n + k, 0)] = 1
+    return _native.as_strided(line, (n, m), line.strides * 2, 0)[::-1].copy()
+
+
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, *, device: DeviceLike = None) -> ndarray:
     """A matrix with ones on and below the k-th diagonal, zeros above; N rows, M columns (N by default)."""
     rows = count_up(index(N), device)
     columns = count_up(index(N if M is None else M), device)
+    if isinstance(rows, _native.HostArray) and rows.size and columns.size:
+        return _band(rows.size, columns.size, index(k), rows, dtype)
     return _native.less_equal(columns, rows[:, None] + index(k)).astype(dtype)
 
 
@@ -247,7 +257,11 @@ def fill_diagonal(a: ndarray, val: ArrayLike, wrap: bool = False) -> None:
     if wrap and a.ndim == 2 and a.shape[0] > a.shape[1]:
         a.flat[:: a.shape[1] + 1] = val
         return
-    _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0).flat = val
+    line = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
+    if isinstance(a, _native.HostArray) and is_scalar(val):
+        line[...] = val
+    else:
+        line.flat = val
 
 
 def _square_matrix(arr: ndarray, operation: str) -> None:

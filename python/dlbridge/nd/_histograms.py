@@ -183,6 +183,20 @@ def _edges_of_axis(x: ndarray, bins: Any, range: tuple[float, float] | None) -> 
     return edges
 
 
+def _cell_counts(positions: list[ndarray], weights: ArrayLike | None, shape: tuple[int, ...]) -> ndarray:
+    """How many points lie in each cell, flat. They lie within the shape: the host need not be told."""
+    from dlbridge.nd._indexing import ravel_multi_index
+
+    size = math.prod(shape)
+    if weights is not None or not positions or not isinstance(positions[0], _native.HostArray):
+        return bincount(ravel_multi_index(tuple(positions), shape), weights, size)
+    flat: ndarray = positions[0]
+    for position, extent in zip(positions[1:], shape[1:], strict=True):
+        flat = flat * extent
+        flat += position
+    return _counts(flat, size)
+
+
 def histogramdd(
     sample: Any,
     bins: Any = 10,
@@ -196,8 +210,6 @@ def histogramdd(
     for all. range: of each axis. density: the integral is 1. weights: what each point counts. The host waits for the
     extremes. Source: NumPy.
     """
-    from dlbridge.nd._indexing import ravel_multi_index
-
     columns = list(sample.T) if isinstance(sample, ndarray) else [as_array(column).ravel() for column in sample]
     count = len(columns)
     each = [bins] * count if isinstance(bins, int) else list(bins)
@@ -215,8 +227,7 @@ def histogramdd(
         place = _native.searchsorted_flat(marks, x.ravel(), True)
         positions.append(_native.subtract(place, _native.equal(x, marks[-1]).astype(_INT64)))
     shape = tuple(marks.size + 1 for marks in edges)  # a bin before the first and one behind the last
-    flat = ravel_multi_index(tuple(positions), shape)
-    counts = bincount(flat, weights, math.prod(shape)).reshape(shape).astype(_FLOAT64)
+    counts = _cell_counts(positions, weights, shape).reshape(shape).astype(_FLOAT64)
     counts = counts[(slice(1, -1),) * count].copy()
     if density:
         total = counts.sum()

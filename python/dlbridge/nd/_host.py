@@ -1,10 +1,11 @@
 """Functions of libraries on host arrays: NumPy's LAPACK, NumPy's and SciPy's pocketfft. Memory is shared both ways.
 
-The libraries are imported on the first call that needs them.
+The libraries are imported on the first call that needs them, but for what we can do ourselves: see by_numpy().
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from sys import modules
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 COMPUTED = frozenset({"float32", "float64", "complex64", "complex128"})
+_BFLOAT16 = BY_NAME["bfloat16"]
 _HALVES = frozenset({"float16", "bfloat16"})  # computed in float32: the libraries have no loops for them
 
 
@@ -58,21 +60,48 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
     dtype = inexact(*arrays)
     wide = computed_in(dtype)
     operands = [x.astype(wide, copy=False) for x in arrays]
+    device: Any = arrays[0].device
     if isinstance(operands[0], _native.HostArray):
         import numpy
 
         with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
             found = function(*map(numpy.asarray, operands), **keywords)
     else:
-        from dlbridge.nd.cuda import Device
-
-        with Device(operands[0].device.id):
+        with device:
             found = function(*operands, **keywords)
     narrow = dtype if rounded and wide is not dtype else None
-    device = arrays[0].device
     if isinstance(found, tuple):
         return tuple(_adopted(value, narrow, device) for value in found)
     return _adopted(found, narrow, device)
+
+
+def as_it_is(function: Callable[..., Any], x: ndarray, *arguments: Any) -> ndarray:
+    """What a library's function gives for one host array, of a dtype that it computes in, where it warns of nothing."""
+    return _adopted(function(modules["numpy"].asarray(x), *arguments), None, x.device)
+
+
+def by_numpy(name: str, *arrays: ndarray, **keywords: Any) -> ndarray | None:
+    """What NumPy's function or method of that name gives for arrays: one array, and no warnings.
+
+    None where NumPy is not loaded or lacks the function, and for arrays of a device or of a dtype that it does not
+    have: then the caller's own way is taken, which gives the same.
+    """
+    if modules.get("numpy") is None:
+        return None
+    for x in arrays:
+        if not isinstance(x, _native.HostArray) or x.dtype is _BFLOAT16:
+            return None
+    asarray, function = _numpys_own(name)
+    if function is None:
+        return None
+    return _native.asarray(function(*map(asarray, arrays), **keywords), device=arrays[0].device)
+
+
+@cache
+def _numpys_own(name: str) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+    import numpy
+
+    return numpy.asarray, getattr(numpy, name, None) or getattr(numpy.ndarray, name, None)
 
 
 def _adopted(value: Any, narrow: DType | None, device: Any) -> ndarray:

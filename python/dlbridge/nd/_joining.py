@@ -173,6 +173,46 @@ def resize(a: ArrayLike, new_shape: Shape) -> ndarray:
     return tile(a.ravel(), -(-total // a.size))[:total].reshape(shape)
 
 
+def _in_a_line(a: ndarray) -> ndarray:
+    """Flattened; a vector on the host as it is, whatever its steps."""
+    return a if a.ndim == 1 and isinstance(a, _native.HostArray) else a.ravel()
+
+
+_FEW = 16  # positions: more are masked
+
+
+def _few_positions(obj: Any, extent: int) -> list[int] | None:
+    """The positions that an index names, from 0 on, where they are few, and integers that exist; else None."""
+    if isinstance(obj, slice):
+        named = range(*obj.indices(extent))
+        return list(named) if len(named) <= _FEW else None
+    if isinstance(obj, ndarray):
+        if not isinstance(obj, _native.HostArray) or obj.size > _FEW or kind_of(obj.dtype) not in "iu":
+            return None
+        obj = obj.ravel().tolist()
+    given = obj if type(obj) is list else [obj]
+    if len(given) > _FEW or not all(type(k) is int and -extent <= k < extent for k in given):
+        return None
+    return [k + extent if k < 0 else k for k in given]
+
+
+def _between(a: ndarray, axis: int, cuts: list[int], skipped: int) -> list[ndarray]:
+    """The parts of an axis before, between and behind positions in ascending order, behind each of which some are left
+    out."""
+    head = (slice(None),) * axis
+    starts, stops = [0, *(cut + skipped for cut in cuts)], [*cuts, a.shape[axis]]
+    return [a[(*head, slice(start, stop))] for start, stop in zip(starts, stops, strict=True)]
+
+
+def _joined(a: ndarray, axis: int, parts: list[ndarray], keeps_order: bool) -> ndarray:
+    """Parts along an axis, joined in C order; in Fortran's where `a` lies so, and its order is kept."""
+    n = sum(part.shape[axis] for part in parts)
+    in_c, in_fortran = a._flags[:2]
+    order = "F" if keeps_order and in_fortran and not in_c else "C"
+    out = _native.empty((*a.shape[:axis], n, *a.shape[axis + 1 :]), a.dtype, device=a.device, order=order)
+    return _native.concatenate(parts, axis, out)
+
+
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
     """A copy without some positions of an axis (of the flattened array by default): an integer, a slice, a sequence, a
     mask of as many elements.
@@ -181,9 +221,14 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
     """
     a = as_array(arr)
     if axis is None:
-        a, axis = a.ravel(), 0
+        a, axis = _in_a_line(a), 0
     axis = normalize_axis(axis, a.ndim, "delete")
     extent = a.shape[axis]
+    if isinstance(a, _native.HostArray):
+        few = _few_positions(obj, extent)
+        if few is not None:
+            # As NumPy's, in Fortran's order where `a` is, unless positions are listed.
+            return _joined(a, axis, _between(a, axis, sorted(set(few)), 1), isinstance(obj, (int, slice)))
     kept = _native.empty((extent,), "bool", device=a.device)
     kept.fill(True)
     if isinstance(obj, slice):
@@ -221,19 +266,71 @@ def block(arrays: Any) -> ndarray:
             raise ValueError("block(): lists are empty or of different depth. Nest all blocks equally deep")
         return depths.pop() + 1
 
-    def leaves(item: Any) -> list[ndarray]:
-        return [x for part in item for x in leaves(part)] if isinstance(item, list) else [as_array(item)]
-
     depth = depth_of(arrays)
-    ndim = max(depth, *(x.ndim for x in leaves(arrays)), 0)
+    found: list[ndarray] = []
 
-    def join(item: Any, level: int) -> ndarray:
-        if not isinstance(item, list):
-            x = as_array(item)
-            return x.reshape((1,) * (ndim - x.ndim) + x.shape)
-        return concatenate([join(part, level + 1) for part in item], level - depth)
+    def converted(item: Any) -> Any:
+        if isinstance(item, list):
+            return [converted(part) for part in item]
+        found.append(as_array(item))
+        return found[-1]
 
-    return join(arrays, 0) if depth else join(arrays, 0).copy()
+    nested = converted(arrays)
+    ndim = max(depth, *(x.ndim for x in found), 0)
+
+    def widened(item: Any) -> Any:
+        if isinstance(item, list):
+            return [widened(part) for part in item]
+        return item.reshape((1,) * (ndim - item.ndim) + item.shape)
+
+    def join(item: Any, axis: int) -> ndarray:
+        return concatenate([join(part, axis + 1) for part in item], axis) if isinstance(item, list) else item
+
+    if depth == 0:
+        return found[0].copy()
+    wide = widened(nested)
+    if all(isinstance(x, _native.HostArray) for x in found) and sum(x.size for x in found) >= _COPIED_ONCE:
+        shape = _extents(wide, ndim - depth)
+        if shape is not None:
+            in_fortran = all(x._flags[1] for x in found) and not all(x._flags[0] for x in found)
+            out = _native.empty(shape, _native.result_type(*found), device="cpu", order="F" if in_fortran else "C")
+            _fill_blocks(out, wide, ndim - depth)
+            return out
+    return join(wide, ndim - depth)
+
+
+_COPIED_ONCE = 4096  # elements of blocks on the host, from which on none is joined to be joined again
+
+
+def _extents(item: Any, axis: int) -> Any:
+    """The shape of nested lists of arrays, the outer ones along `axis`; None where they do not fit."""
+    if not isinstance(item, list):
+        return item.shape
+    shapes = [_extents(part, axis + 1) for part in item]
+    sides = {None if s is None else (s[:axis], s[axis + 1 :]) for s in shapes}
+    if len(sides) != 1 or None in sides:
+        return None
+    return (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
+
+
+def _fill_blocks(out: ndarray, item: Any, axis: int) -> None:
+    if not isinstance(item, list):
+        out[...] = item
+        return
+    start = 0
+    for part in item:
+        n = _extents(part, axis + 1)[axis]
+        _fill_blocks(out[(*(slice(None),) * axis, slice(start, start + n))], part, axis + 1)
+        start += n
+
+
+def _insert_few(a: ndarray, axis: int, positions: list[int], new: ndarray) -> ndarray:
+    """insert(): the parts between the positions and what goes there, joined. All of `new` goes to a single position."""
+    head = (slice(None),) * axis
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    added = [new] if len(positions) == 1 else [new[(*head, slice(k, k + 1))] for k in order]
+    first, *rest = _between(a, axis, [positions[k] for k in order], 0)
+    return _joined(a, axis, [first, *(x for pair in zip(added, rest, strict=True) for x in pair)], True)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> ndarray:
@@ -244,7 +341,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     """
     a = as_array(arr)
     if axis is None:
-        a, axis = a.ravel(), 0
+        a, axis = _in_a_line(a), 0
     axis = normalize_axis(axis, a.ndim, "insert")
     n = a.shape[axis]
     new = as_array(values, a).astype(a.dtype, copy=False)
@@ -272,6 +369,9 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         targets = [0] * len(counted)
         for before, k in enumerate(order):
             targets[k] = counted[k] + before
+    if isinstance(a, _native.HostArray) and 0 < len(counted) <= _FEW:
+        new = _native.broadcast_to(new, (*a.shape[:axis], len(targets), *a.shape[axis + 1 :]))
+        return _insert_few(a, axis, counted, new)
     head = (slice(None),) * axis
     result = _native.empty((*a.shape[:axis], n + len(targets), *a.shape[axis + 1 :]), a.dtype, device=a.device)
     kept = _native.empty((n + len(targets),), "bool", device=a.device)

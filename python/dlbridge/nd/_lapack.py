@@ -1,7 +1,9 @@
 """Functions of matrices, by NumPy's LAPACK on the host and by _device_linalg.py on a device: what each takes, what it
-gives, and what its failure means."""
+gives, and what its failure means. What is called often goes to that LAPACK without NumPy between."""
 
 from __future__ import annotations
+
+from functools import cache
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, one_device, with_numpys
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
         keywords: dict[str, Any] = {}  # noqa: RUF012
         stacks: bool = True  # whether matrices may be stacked
         to_complex: bool = False  # also of real matrices
+        natively: bool = False  # by LAPACK itself, where the process has loaded it
 
 else:
     EigResult = namedtuple("EigResult", "eigenvalues eigenvectors")
@@ -77,29 +80,29 @@ else:
     SVDResult = namedtuple("SVDResult", "U S Vh")
     Row = namedtuple(
         "Row",
-        "failure square result function keywords stacks to_complex",
-        defaults=("", True, _tuple, "", {}, True, False),
+        "failure square result function keywords stacks to_complex natively",
+        defaults=("", True, _tuple, "", {}, True, False, False),
     )
 
 _DIVERGED = "a matrix has nan or inf in it, or its iterations did not converge. Look at isfinite(x).all()"
 _SINGULAR = "a matrix is singular. Use pinv() or lstsq(), or add to its diagonal"
 
 ROWS: dict[str, Row] = {
-    "cholesky": Row("a matrix is not positive definite. Add to its diagonal, or use eigh()"),
+    "cholesky": Row("a matrix is not positive definite. Add to its diagonal, or use eigh()", natively=True),
     "cond": Row(_DIVERGED, square=False),
-    "det": Row(),
+    "det": Row(natively=True),
     "eig": Row(_DIVERGED, result=EigResult, to_complex=True),
-    "eigh": Row(_DIVERGED, result=EighResult),
+    "eigh": Row(_DIVERGED, result=EighResult, natively=True),
     "eigvals": Row(_DIVERGED, to_complex=True),
-    "eigvalsh": Row(_DIVERGED),
-    "inv": Row(_SINGULAR),
+    "eigvalsh": Row(_DIVERGED, natively=True),
+    "inv": Row(_SINGULAR, natively=True),
     "lstsq": Row(_DIVERGED, square=False, stacks=False),
     "pinv": Row(_DIVERGED, square=False),
-    "qr": Row(_DIVERGED, square=False, result=QRResult),
-    "slogdet": Row(result=SlogdetResult),
-    "solve": Row(_SINGULAR),
-    "svd": Row(_DIVERGED, square=False, result=SVDResult),
-    "svdvals": Row(_DIVERGED, square=False, function="svd", keywords={"compute_uv": False}),
+    "qr": Row(_DIVERGED, square=False, result=QRResult, natively=True),
+    "slogdet": Row(result=SlogdetResult, natively=True),
+    "solve": Row(_SINGULAR, natively=True),
+    "svd": Row(_DIVERGED, square=False, result=SVDResult, natively=True),
+    "svdvals": Row(_DIVERGED, square=False, function="svd", keywords={"compute_uv": False}, natively=True),
 }
 
 
@@ -113,13 +116,26 @@ def check_matrices(operation: str, x: ndarray, square: bool = True) -> None:
         )
 
 
+@cache  # an import statement takes half a microsecond also where the module is there
+def _on_device() -> tuple[dict[str, Any], type[Exception]]:
+    from dlbridge.nd._cusolver import Failed
+    from dlbridge.nd._device_linalg import FUNCTIONS
+
+    return FUNCTIONS, Failed
+
+
 def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) -> Any:
     """What the function of that row gives for operands, of which the first are the matrices.
 
     operation: what errors name, `name` by default. LinAlgError where the operand is no matrix or the library
     gives up, ValueError for operands on several devices.
     """
-    row, arrays, operation = ROWS[name], as_arrays(*operands), operation or name
+    row = ROWS[name]
+    if row.natively and isinstance(operands[0], _native.HostArray):
+        found = _native.lapack(name, *operands, **keywords)
+        if found is not None:
+            return row.result(*found) if isinstance(found, tuple) else found
+    arrays, operation = as_arrays(*operands), operation or name
     shape = arrays[0].shape
     check_matrices(operation, arrays[0], row.square)
     if not row.stacks and len(shape) != 2:
@@ -132,10 +148,8 @@ def call(name: str, *operands: ArrayLike, operation: str = "", **keywords: Any) 
         linalg = numpys("numpy.linalg", operation)
         function, refused = getattr(linalg, row.function or name), linalg.LinAlgError
     else:
-        from dlbridge.nd._cusolver import Failed
-        from dlbridge.nd._device_linalg import FUNCTIONS
-
-        function, refused = FUNCTIONS[row.function or name], Failed
+        functions, refused = _on_device()
+        function = functions[row.function or name]
     try:
         found = by_library(function, arrays, not row.to_complex, **row.keywords, **keywords)
     except refused as error:

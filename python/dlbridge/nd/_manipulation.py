@@ -8,6 +8,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, broadcast_shapes, normalize_axes, normalize_axis
+from dlbridge.nd._ufunc_methods import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Axis, Shape
 
 ndarray = _native.ndarray
+_empty_like = late("_creation", "empty_like")
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
@@ -226,7 +228,7 @@ def roll(a: ArrayLike, /, shift: int | Sequence[int] | ndarray, axis: Axis = Non
     for step, one_axis in zip(shifts, axes, strict=True):
         position = normalize_axis(one_axis, a.ndim, "roll")
         by_axis[position] = by_axis.get(position, 0) + index(step)
-    out = _native.empty(a.shape, a.dtype, device=a.device)
+    out = _empty_like(a) if isinstance(a, _native.HostArray) else _native.empty(a.shape, a.dtype, device=a.device)
     if a.size:
         _copy_rolled(out, a, [(position, step % a.shape[position]) for position, step in by_axis.items()])
     return out

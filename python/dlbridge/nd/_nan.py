@@ -61,6 +61,10 @@ def _extreme(a: ArrayLike, name: str, worst: float, axis: Axis, out: ndarray | N
     a = as_array(a)
     if not is_inexact(a):
         return _native.reduce(name, a, axis, None, keepdims, out, 0.0)
+    if isinstance(a, _native.HostArray) and a.size:  # an extreme is NaN where one of the elements is: often none
+        found = _native.reduce(name, a, axis, None, keepdims, None, 0.0)
+        if not _native.isnan(found).any():
+            return into(out, found, f"nan{name}")
     missing = _native.isnan(a)
     found = _native.reduce(name, _native.where(missing, worst, a), axis, None, keepdims, None, 0.0)
     return into(out, _native.where(missing.all(axis=axis, keepdims=keepdims), float("nan"), found), f"nan{name}")

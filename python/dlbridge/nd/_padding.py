@@ -53,7 +53,26 @@ def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     )
 
 
-def _extend(x: ndarray, axis: int, before: int, n: int, mode: str) -> None:
+def _extend_oddly(x: ndarray, axis: int, low: int, high: int, skipped: int) -> None:
+    """Fills an axis of `x` around [low, high) by mirroring what is there through its edges, again and again."""
+    along: tuple[Any, ...] = (slice(None),) * axis
+    extent = x.shape[axis]
+
+    def through(target: slice, edge: int, source: slice) -> None:
+        at = x[(*along, slice(edge, edge + 1))]
+        _native.subtract(at + at, x[(*along, source)], x[(*along, target)])
+
+    while low > 0 or high < extent:
+        there = high - low - skipped
+        right, left = min(extent - high, there), min(low, there)
+        if right:
+            through(slice(high, high + right), high - 1, _backwards(high - 1 - skipped, right))
+        if left:
+            through(slice(low - left, low), low, _backwards(low + skipped + left - 1, left))
+        low, high = low - left, high + right
+
+
+def _extend(x: ndarray, axis: int, before: int, n: int, mode: str, odd: bool = False) -> None:
     """Fills an axis of `x` whose positions from `before` on, `n` of them, are there, by what its mode repeats."""
     along: tuple[Any, ...] = (slice(None),) * axis
     extent = x.shape[axis]
@@ -68,6 +87,9 @@ def _extend(x: ndarray, axis: int, before: int, n: int, mode: str) -> None:
         write(high, extent, slice(high - 1, high))
         return
     period = n
+    if odd and (n > 1 or mode == "symmetric"):  # there is nothing beside a single element to mirror
+        _extend_oddly(x, axis, low, high, int(mode == "reflect"))
+        return
     if mode != "wrap":  # its mirror image on either side; "reflect" leaves the edge itself out
         skipped = int(mode == "reflect")
         period = max(2 * (n - skipped), 1)
@@ -125,14 +147,15 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
     odd = options.get("reflect_type", "even")
     if odd not in ("even", "odd"):
         raise ValueError(f"pad(): reflect_type is {odd!r}; it must be 'even' or 'odd'")
-    if odd == "odd":
+    if odd == "odd" and not isinstance(a, _native.HostArray):
         for axis, pair in enumerate(widths):
             a = _reflected_oddly(a, axis, *pair, int(mode == "reflect")) if any(pair) else a
         return a.copy() if a is array else a
     x, inner = _surrounded(a, widths)
     for axis, (before, after) in enumerate(widths):
         if x.size and (before or after):  # of the later axes what is there: those repeat the corners
-            _extend(x[(slice(None),) * (axis + 1) + inner[axis + 1 :]], axis, before, a.shape[axis], mode)
+            part = x[(slice(None),) * (axis + 1) + inner[axis + 1 :]]
+            _extend(part, axis, before, a.shape[axis], mode, odd == "odd")
     return x
 
 
@@ -217,9 +240,11 @@ def _keys(shape: tuple[int, ...]) -> Any:
 
 
 def _surrounded(a: ndarray, widths: list[tuple[int, int]]) -> tuple[ndarray, tuple[slice, ...]]:
-    """An array with `a` in its midst, and where that is."""
+    """An array with `a` in its midst, and where that is; on the host in Fortran's order where `a` lies so."""
     shape = tuple(before + n + after for n, (before, after) in zip(a.shape, widths, strict=True))
-    x = _native.empty(shape, a.dtype, device=a.device)
+    in_c, in_fortran = a._flags[:2]
+    order = "F" if in_fortran and not in_c and isinstance(a, _native.HostArray) else "C"
+    x = _native.empty(shape, a.dtype, device=a.device, order=order)
     inner = tuple(slice(before, before + n) for n, (before, _) in zip(a.shape, widths, strict=True))
     x[inner] = a
     return x, inner

@@ -10,6 +10,7 @@ from dlbridge.nd._dtypes import float_for, is_inexact, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, Axis
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tuple[int, ...]]:
-    """`a` with the reduced axes flattened to the last one and sorted, and those axes."""
+def sorted_along(
+    a: ndarray, axis: Axis, operation: str, needed: Callable[[int], Iterable[int]] | None = None
+) -> tuple[ndarray, tuple[int, ...]]:
+    """`a` with the reduced axes flattened to the last one and sorted, and those axes.
+
+    needed: what positions are looked at, among so many elements, besides the last one for NaN; the host may leave the
+    others where they are.
+    """
     from dlbridge.nd._manipulation import moveaxis
+    from dlbridge.nd._searching import places_of
 
     axes = normalize_axes(axis, a.ndim, operation)
     if axis is None:
@@ -30,7 +38,10 @@ def sorted_along(a: ndarray, axis: Axis, operation: str) -> tuple[ndarray, tuple
         for position in axes:
             extent *= a.shape[position]
         flat = moved.reshape((*moved.shape[: a.ndim - len(axes)], extent))
-    return _native.sort(flat, -1, False, False), axes
+    extent = flat.shape[-1]
+    last = (extent - 1,) if is_inexact(a) else ()
+    places = places_of((*needed(extent), *last)) if needed is not None and extent else None
+    return _native.sort(flat, -1, False, False, places), axes
 
 
 def with_kept_dims(result: ndarray, shape: tuple[int, ...], axes: tuple[int, ...], leading: int) -> ndarray:
@@ -87,6 +98,16 @@ def _interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
     if weight in (0, 1):
         return ordered[..., low + int(weight)]
     return between(ordered[..., low], ordered[..., low + 1], weight)
+
+
+def _neighbours(n: int, fractions: Iterable[float], method: str) -> Iterator[int]:
+    """What _interpolate() looks at."""
+    for fraction in fractions:
+        low, weight = place_of(n, fraction, method)
+        if weight != 1:
+            yield low
+        if weight != 0:
+            yield low + 1
 
 
 def between(a: ndarray, b: ndarray, weight: Any) -> ndarray:
@@ -170,13 +191,14 @@ def order_statistics(
 ) -> ndarray:
     """quantile() for `q` in parts of `whole`."""
     fractions, shape = checked_fractions(a, q, whole, method, operation)
-    ordered, axes = sorted_along(a, axis, operation)
+    parts = [fraction / whole for fraction in fractions]
+    ordered, axes = sorted_along(a, axis, operation, lambda n: _neighbours(n, parts, method))
     if ordered.shape[-1] == 0:
         raise ValueError(f"{operation}(): there is no element along axis {axis}; an order statistic needs one")
     names_ends = whole == 1 and bool(fractions) and all(isinstance(fraction, int) for fraction in fractions)
     if not gives_elements(method) and not (method == "linear" and names_ends):  # 0 and 1 as integers name elements
         ordered = ordered.astype(dtype_between(a, q), copy=False)
-    result = stacked([_interpolate(ordered, fraction / whole, method) for fraction in fractions], shape, ordered)
+    result = stacked([_interpolate(ordered, part, method) for part in parts], shape, ordered)
     result = _nan_where_last(ordered, result)
     if keepdims:
         result = with_kept_dims(result, a.shape, axes, len(shape))
@@ -214,7 +236,7 @@ def median(
 ) -> ndarray:
     """The middle element over axes, or the mean of the two; NaN where there is a NaN or no element."""
     a = as_array(a)
-    ordered, axes = sorted_along(a, axis, "median")
+    ordered, axes = sorted_along(a, axis, "median", lambda n: ((n - 1) // 2, n // 2))
     middle = ordered.shape[-1] // 2
     result = ordered[..., max(middle - 1 + ordered.shape[-1] % 2, 0) : middle + 1].mean(axis=-1)
     if ordered.shape[-1] != 0:

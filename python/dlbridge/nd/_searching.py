@@ -8,7 +8,7 @@ from dlbridge.nd._dtypes import BY_NAME, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, DTypeLike
@@ -110,23 +110,31 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
     return order
 
 
-def _check_kth(kth: Any, extent: int, operation: str) -> None:
-    for k in kth if isinstance(kth, (list, tuple)) else (kth,):
-        normalize_axis(k, extent, operation) if extent else None
+_MOST_PLACES = 8  # that are selected one after the other; for more a sort is cheaper
+
+
+def _places(kth: Any, extent: int, operation: str) -> list[int] | None:
+    given = kth if isinstance(kth, (list, tuple)) else (kth,)
+    return places_of([normalize_axis(k, extent, operation) for k in given]) if extent else None
+
+
+def places_of(positions: Iterable[int]) -> list[int] | None:
+    """Positions as _native.sort() takes them; None where all elements are better sorted."""
+    places = sorted(set(positions))
+    return places if len(places) <= _MOST_PLACES else None
 
 
 def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:
-    """A copy in which the kth element stands where it would in a sorted one, none before it larger: sorted, here."""
+    """A copy in which the kth element stands where it would in a sorted one, none before it larger, none behind it
+    smaller. On a device all of them are sorted."""
     a, axis = _flat_axis(as_array(a), axis, "partition")
-    _check_kth(kth, a.shape[axis], "partition")
-    return _native.sort(a, axis, False, False)
+    return _native.sort(a, axis, False, False, _places(kth, a.shape[axis], "partition"))
 
 
 def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:
     """The positions in the order in which partition() takes the elements."""
     a, axis = _flat_axis(as_array(a), axis, "argpartition")
-    _check_kth(kth, a.shape[axis], "argpartition")
-    return _native.argsort(a, axis, False, True)
+    return _native.argsort(a, axis, False, True, _places(kth, a.shape[axis], "argpartition"))
 
 
 def nonzero(a: ArrayLike, /) -> tuple[ndarray, ...]:

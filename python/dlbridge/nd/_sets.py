@@ -45,16 +45,36 @@ else:
     UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices")
 
 
+def _may_have_nan(ordered: ndarray) -> bool:
+    """Whether a sorted vector has NaN, which comes last: the host can look, a device would be waited for."""
+    return is_inexact(ordered) and (not isinstance(ordered, _native.HostArray) or bool(_native.isnan(ordered[-1])))
+
+
 def _differs_from_before(ordered: ndarray, equal_nan: bool) -> ndarray:
     """Where a sorted vector begins a run of equal elements."""
     starts = _native.empty(ordered.shape, "bool", device=ordered.device)
     starts.fill(True)
     if ordered.size > 1:
         new = ordered[1:] != ordered[:-1]
-        if equal_nan and is_inexact(ordered):
+        if equal_nan and _may_have_nan(ordered):
             new &= ~(_native.isnan(ordered[1:]) & _native.isnan(ordered[:-1]))
         starts[1:] = new
     return starts
+
+
+def _run_lengths(begin: ndarray, size: int) -> ndarray:
+    ends = concatenate([begin[1:], _native.array([size], _INT64, device=begin.device)])[: begin.size]
+    return ends - begin
+
+
+def _counted(x: ndarray) -> tuple[ndarray, ndarray]:
+    """values and counts of the unique elements, each NaN one. The host does without their positions."""
+    if not isinstance(x, _native.HostArray) or x.size == 0:
+        values, _, _, counts = _grouped(x, False)
+        return values, counts
+    ordered = _native.sort(x.ravel(), 0, False, False)
+    begin = _native.nonzero(_differs_from_before(ordered, False))[0]
+    return _native.take(ordered, begin, 0), _run_lengths(begin, ordered.size)
 
 
 def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, ndarray]:
@@ -67,8 +87,8 @@ def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, nd
     inverse = _native.empty(flat.shape, _INT64, device=x.device)
     if flat.size:
         inverse[order] = starts.cumsum(dtype=_INT64) - 1
-    ends = concatenate([begin[1:], _native.array([flat.size], _INT64, device=x.device)])[: begin.size]
-    return _native.take(ordered, begin, 0), _native.take(order, begin, 0), inverse, ends - begin
+    counts = _run_lengths(begin, flat.size)
+    return _native.take(ordered, begin, 0), _native.take(order, begin, 0), inverse, counts
 
 
 def _values(x: ndarray, equal_nan: bool) -> ndarray:
@@ -96,9 +116,8 @@ def _unique_parts(a: ndarray, axis: int, wanted: tuple[bool, bool, bool]) -> Any
     inverse = _native.empty((n,), _INT64, device=a.device)
     if n:
         inverse[order] = starts.cumsum(dtype=_INT64) - 1
-    ends = concatenate([begin[1:], _native.array([n], _INT64, device=a.device)])[: begin.size]
     values = moveaxis(_native.take(moved, first, 0), 0, axis)
-    parts = zip(wanted, (first, inverse, ends - begin), strict=True)
+    parts = zip(wanted, (first, inverse, _run_lengths(begin, n)), strict=True)
     chosen = tuple(part for want, part in parts if want)
     return (values, *chosen) if chosen else values
 
@@ -137,8 +156,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     """(values, counts) of the unique elements; each NaN is one. Source: Array API 2024.12."""
-    values, _, _, counts = _grouped(as_array(x), False)
-    return UniqueCountsResult(values, counts)
+    return UniqueCountsResult(*_counted(as_array(x)))
 
 
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:

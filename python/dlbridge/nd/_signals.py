@@ -7,6 +7,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import is_inexact, kind_of
+from dlbridge.nd._host import by_numpy, numpys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,13 +107,39 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
         raise ValueError(f"{operation}(): mode is {mode!r}; give 'full', 'same' or 'valid'")
     n = v.size
     before, after = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
-    dtype = _native.result_type(a.dtype, v.dtype)
-    room = _native.empty((before + a.size + after,), dtype, device=a.device)
-    room.fill(0)
-    room[before : before + a.size] = a
+    v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
+    if n <= _FEW and (v.dtype == "float64" or (v.dtype == "float32" and a.size <= _PART)):
+        found = by_numpy("convolve", a, v[::-1], mode=mode)
+        if found is not None:
+            return found
+    count = before + a.size + after - n + 1
+    if not isinstance(a, _native.HostArray) or count <= 2 * _PART:
+        return _products_from(-before, count, a, v)
+    result = _native.empty((count,), v.dtype, device=a.device)
+    for done in range(0, count, _PART):
+        here = min(_PART, count - done)
+        result[done : done + here] = _products_from(done - before, here, a, v)
+    return result
+
+
+_FEW = 11  # for up to so many factors that are floats NumPy has a loop of its own
+_PART = 1 << 14  # sums at a time on the host: they and what they are made of stay in the cache
+
+
+def _products_from(first: int, count: int, a: ndarray, v: ndarray) -> ndarray:
+    """The sums of products of `v` with the parts of `a` that begin at `first` and behind it; there are zeros around."""
+    begin, end = max(first, 0), min(first + count + v.size - 1, a.size)
+    needed = count + v.size - 1
+    on_host = isinstance(a, _native.HostArray)
+    room = a[begin:end]
+    if not on_host or room.size < needed or room.dtype != v.dtype or room.strides[0] != room.itemsize:
+        room = _native.empty((needed,), v.dtype, device=a.device)
+        ends = (room[: begin - first], room[end - first :])
+        for part in ends if on_host else (room,):  # on a device a launch costs more than what it fills
+            part.fill(0)
+        room[begin - first : end - first] = a[begin:end]
     step = room.strides[0]
-    parts = _native.as_strided(room, (room.size - n + 1, n), (step, step))
-    return _native.matmul(parts, v.astype(dtype, copy=False))
+    return _native.matmul(_native.as_strided(room, (count, v.size), (step, step)), v)
 
 
 def _two_vectors(a: ArrayLike, v: ArrayLike, operation: str) -> tuple[ndarray, ndarray]:
@@ -185,8 +212,6 @@ def unwrap(p: ArrayLike, discont: float | None = None, axis: int = -1, *, period
 
 
 def _window(name: str, M: int, device: DeviceLike, *shape: float) -> ndarray:
-    from dlbridge.nd._host import numpys
-
     return _native.asarray(getattr(numpys("numpy", name), name)(index(M), *shape), None, None, device=device)
 
 

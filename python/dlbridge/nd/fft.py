@@ -12,7 +12,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
-from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact, numpys
+from dlbridge.nd._host import COMPUTED, as_it_is, by_library, computed_in, inexact, numpys
 from dlbridge.nd._manipulation import roll
 
 TYPE_CHECKING = False
@@ -51,6 +51,7 @@ __all__ = [
 _FROM_REAL = frozenset({"rfft", "rfftn", "ihfft"})
 _TO_REAL = frozenset({"irfft", "irfftn", "hfft"})  # the last axis holds n // 2 + 1 of the n elements
 _NORMS = (None, "backward", "ortho", "forward")
+_LAST_TWO = (-2, -1)
 
 
 @cache  # an import that fails is tried in full each time
@@ -63,6 +64,13 @@ def _scipys() -> Any:
         return None
 
 
+@cache  # an import statement takes half a microsecond also where the module is there
+def _on_device() -> Any:
+    from dlbridge.nd._cufft import transform
+
+    return transform
+
+
 def _library(name: str, operation: str, repeated: bool) -> Any:
     """The transform of that name: SciPy's is the faster one, but knows no axis that is transformed twice."""
     numpys_own = numpys("numpy.fft", operation)
@@ -73,7 +81,7 @@ def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarr
     x = as_array(a)
     if norm not in _NORMS:
         raise ValueError(f"{operation}(): norm is {norm!r}; give 'backward', 'ortho', 'forward' or None")
-    if name in _FROM_REAL and kind_of(x.dtype) == "c":
+    if name in _FROM_REAL and x.dtype.kind == "c":
         raise TypeError(
             f"{operation}(): the array is {x.dtype}; this transform is that of real ones. Use fft() or ifft()"
         )
@@ -98,20 +106,24 @@ def _complex(x: ndarray) -> DType:
     return _native.result_type(computed_in(inexact(x)), 1j)
 
 
+def _where(name: str, extents: Sequence[int], axes: Sequence[int]) -> tuple[Any, Any]:
+    return (extents, axes) if name.endswith("n") else (extents[0], axes[0])
+
+
 def _transform(
     name: str, operation: str, x: ndarray, out: ndarray | None, extents: Sequence[int], axes: Sequence[int], norm: Any
 ) -> ndarray:
     if not isinstance(x, _native.HostArray):
-        from dlbridge.nd._cufft import transform
-
         if x.dtype.name in COMPUTED:  # no dtype to find out, and none to round to
-            return into(out, transform(name, x, extents, axes, norm), operation)
-        result = transform(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
+            return into(out, _on_device()(name, x, extents, axes, norm), operation)
+        result = _on_device()(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
     else:
-        several = name.endswith("n")
-        where = {"s": extents, "axes": axes} if several else {"n": extents[0], "axis": axes[0]}
-        library = _library(name, operation, len(set(axes)) != len(axes))
-        result = by_library(library, [x], False, norm=norm, **where)
+        repeated = len(axes) > 1 and len(set(axes)) != len(axes)
+        library = _scipys()
+        if library is not None and not repeated and x.dtype.name in COMPUTED:  # it keeps precision, and never warns
+            return into(out, as_it_is(getattr(library, name), x, *_where(name, extents, axes), norm), operation)
+        function = _library(name, operation, repeated)
+        result = by_library(lambda a: function(a, *_where(name, extents, axes), norm), [x], False)
     wide = inexact(x) if len(extents) == 1 else _complex(x)  # NumPy rounds to 16 bits what it computed in one step
     wanted = real_dtype(wide) if name in _TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
@@ -136,6 +148,8 @@ def _several(
     out: ndarray | None,
 ) -> ndarray:
     x = _operand(name, operation, a, norm)
+    if s is None and axes is _LAST_TWO and x.ndim > 1 and name not in _TO_REAL and 0 not in x.shape[-2:]:
+        return _transform(name, operation, x, out, x.shape[-2:], (x.ndim - 2, x.ndim - 1), norm)  # nothing to find out
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
     positions = [normalize_axis(axis, x.ndim, operation) for axis in axes]
@@ -274,7 +288,7 @@ def irfftn(
 def fft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
+    axes: Sequence[int] | None = _LAST_TWO,
     norm: str | None = None,
     out: ndarray | None = None,
 ) -> ndarray:
@@ -285,7 +299,7 @@ def fft2(
 def ifft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
+    axes: Sequence[int] | None = _LAST_TWO,
     norm: str | None = None,
     out: ndarray | None = None,
 ) -> ndarray:
@@ -296,7 +310,7 @@ def ifft2(
 def rfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
+    axes: Sequence[int] | None = _LAST_TWO,
     norm: str | None = None,
     out: ndarray | None = None,
 ) -> ndarray:
@@ -307,7 +321,7 @@ def rfft2(
 def irfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
+    axes: Sequence[int] | None = _LAST_TWO,
     norm: str | None = None,
     out: ndarray | None = None,
 ) -> ndarray:

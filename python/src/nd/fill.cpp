@@ -22,19 +22,26 @@ PyObject* range_fill(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
+// Which of the names an argument is.
+template <std::size_t n>
+std::size_t place_of(PyObject* name, const char* const (&names)[n], const Call& a) {
+  std::size_t place = 0;
+  while (place < n && PyUnicode_CompareWithASCIIString(name, names[place]) != 0) ++place;
+  if (place == n) throw_error(PyExc_ValueError, "%s: unknown kind %R", a.operation(), name);
+  return place;
+}
+
 constexpr char kRandomFill[] =
     "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0, shapes=None)\n--\n\n"
     "Fills a dense array with Philox numbers; returns the counters used.";
 PyObject* random_fill(PyObject*, const Call& v) {
   // In the order of core::Distribution.
-  constexpr const char* kNames[] = {"uniform", "normal",   "integer",         "exponential", "laplace",  "logistic",
-                                    "gumbel",  "rayleigh", "standard_cauchy", "gamma",       "log_gamma"};
+  static constexpr const char* kNames[] = {
+      "uniform",  "normal",          "integer", "exponential", "laplace", "logistic",          "gumbel",
+      "rayleigh", "standard_cauchy", "gamma",   "log_gamma",   "poisson", "negative_binomial", "zipf"};
   const Tensor& out = v.array(0);
   core::RandomArgs random{};
-  std::size_t kind = 0;
-  while (kind < std::size(kNames) && PyUnicode_CompareWithASCIIString(v.given(1), kNames[kind]) != 0) ++kind;
-  if (kind == std::size(kNames)) throw_error(PyExc_ValueError, "random_fill(): unknown kind %R", v.given(1));
-  random.distribution = static_cast<core::Distribution>(kind);
+  random.distribution = static_cast<core::Distribution>(place_of(v.given(1), kNames, v));
   random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
   random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
   random.a = v.number(4, 0.0);
@@ -45,6 +52,75 @@ PyObject* random_fill(PyObject*, const Call& v) {
   std::uint64_t used = 0;
   throw_if_bad(core::fill_random(out, random, used, v.optional_array(8)), v.operation());
   return PyLong_FromUnsignedLongLong(used);
+}
+
+core::host_kernels::CountLaw law_of(const Call& a, std::size_t i) {
+  static constexpr const char* kNames[] = {"poisson", "binomial", "hypergeometric"};  // in the order of CountLaw
+  return static_cast<core::host_kernels::CountLaw>(place_of(a.given(i), kNames, a));
+}
+
+constexpr char kCountTable[] =
+    "count_table($module, law, most, a, b=0.0, c=0.0)\n--\n\n"
+    "The sums of the probabilities of a law of counts, on the host, and the count that the first is of; None for more "
+    "than `most`.";
+PyObject* count_table(PyObject*, const Call& a) {
+  const double parameters[] = {a.number(2, 0.0), a.number(3, 0.0), a.number(4, 0.0)};
+  const core::host_kernels::LogConcave law(law_of(a, 0), parameters);
+  const std::int64_t most = checked_number(PyLong_AsLongLong(a.given(1)));
+  std::optional<double> first;
+  Ref sums(make_result(a.operation(), [&](Tensor& out) { return core::sum_probabilities(out, law, most, first); }));
+  if (!first) Py_RETURN_NONE;
+  return Py_BuildValue("(OL)", sums.get(), static_cast<long long>(*first));
+}
+
+constexpr char kCountFill[] = "count_fill($module, out, law, seed, a, b=None, c=None)\n--\n\n"
+                              "Fills a dense array on the host with counts of a law, by rejection.";
+PyObject* count_fill(PyObject*, const Call& a) {
+  const Tensor* parameters[core::host_kernels::kMostParameters] = {&a.array(3)};
+  std::size_t count = 1;
+  while (count < core::host_kernels::kMostParameters && (parameters[count] = a.optional_array(3 + count)) != nullptr)
+    ++count;
+  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(2));
+  checked(PyErr_Occurred() == nullptr);
+  throw_if_bad(core::draw_counts(a.array(0), law_of(a, 1), seed, std::span(parameters).first(count)), a.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kTrialsFill[] = "trials_fill($module, out, sums, trials, seed, offset)\n--\n\n"
+                               "Fills rows of an int64 array on the host with how often each outcome was.";
+PyObject* trials_fill(PyObject*, const Call& a) {
+  const std::int64_t trials = checked_number(PyLong_AsLongLong(a.given(2)));
+  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(3));
+  const std::uint64_t offset = PyLong_AsUnsignedLongLongMask(a.given(4));
+  checked(PyErr_Occurred() == nullptr);
+  throw_if_bad(core::count_trials(a.array(0), a.array(1), trials, seed, offset), a.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kFormulaFill[] =
+    "formula_fill($module, out, formula, seed, offset, a, b=0.0, c=0.0)\n--\n\n"
+    "Fills a dense array on the host by a formula of random numbers; returns the counters used.";
+PyObject* formula_fill(PyObject*, const Call& a) {
+  static constexpr const char* kNames[] = {"triangular", "wald", "geometric", "logseries"};  // in the order of Formula
+  core::host_kernels::FormulaArgs args{};
+  args.formula = static_cast<core::host_kernels::Formula>(place_of(a.given(1), kNames, a));
+  args.seed = PyLong_AsUnsignedLongLongMask(a.given(2));
+  args.offset = PyLong_AsUnsignedLongLongMask(a.given(3));
+  checked(PyErr_Occurred() == nullptr);
+  for (std::size_t i = 0; i < std::size(args.parameters); ++i) args.parameters[i] = a.number(4 + i, 0.0);
+  std::uint64_t used = 0;
+  throw_if_bad(core::fill_formula(a.array(0), args, used), a.operation());
+  return PyLong_FromUnsignedLongLong(used);
+}
+
+constexpr char kAngleFill[] = "angle_fill($module, out, mu, kappa, seed)\n--\n\n"
+                              "Fills a dense array on the host with angles of the von Mises distribution.";
+PyObject* angle_fill(PyObject*, const Call& a) {
+  const double mu = a.number(1, 0.0), kappa = a.number(2, 0.0);
+  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(3));
+  checked(PyErr_Occurred() == nullptr);
+  throw_if_bad(core::fill_angles(a.array(0), mu, kappa, seed), a.operation());
+  Py_RETURN_NONE;
 }
 
 // --- arange ----------------------------------------------------------------------------------------------------------
@@ -106,8 +182,10 @@ PyObject* arange(PyObject*, const Call& a) {
 }  // namespace
 
 void init_fills(PyObject* module) {
-  add_functions(module,
-                {method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>(), method<kArange, arange>()});
+  add_functions(
+      module, {method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>(), method<kCountTable, count_table>(),
+               method<kCountFill, count_fill>(), method<kTrialsFill, trials_fill>(),
+               method<kFormulaFill, formula_fill>(), method<kAngleFill, angle_fill>(), method<kArange, arange>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -64,6 +64,7 @@ PyObject* load_nd(PyObject*) {
     init_array_types(module.get());
     init_ufuncs(module.get());
     init_matmul(module.get());
+    init_linalg(module.get());
     init_reductions(module.get());
     init_indexing(module.get());
     init_views(module.get());

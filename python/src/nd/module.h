@@ -23,6 +23,7 @@ PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count);          // v
 void init_array_types(PyObject* module);
 void init_ufuncs(PyObject* module);
 void init_matmul(PyObject* module);  // operators.cpp
+void init_linalg(PyObject* module);
 void init_reductions(PyObject* module);
 void init_indexing(PyObject* module);
 void init_views(PyObject* module);

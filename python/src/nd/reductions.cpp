@@ -88,9 +88,10 @@ PyObject* scan(PyObject*, const Call& a) {
   });
 }
 
-constexpr char kSort[] = "sort($module, x, axis=-1, descending=False, stable=True)\n--\n\nA sorted copy; NaN last.";
-constexpr char kArgsort[] =
-    "argsort($module, x, axis=-1, descending=False, stable=True)\n--\n\nThe positions that sort, int64.";
+constexpr char kSort[] =
+    "sort($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\nA sorted copy; NaN last.";
+constexpr char kArgsort[] = "argsort($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\n"
+                            "The positions that sort, int64.";
 template <auto kRun>
 PyObject* sort(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
@@ -99,6 +100,11 @@ PyObject* sort(PyObject*, const Call& a) {
   options.stable = a.flag(3, true);
   const Ref last = owned(PyLong_FromLong(-1));
   const int axis = parse_axis(a[1] != nullptr ? a[1] : last.get(), x.dl.ndim, a.operation());
+  const Shape places = a[4] != nullptr ? a.shape(4) : Shape{};
+  for (int i = 0; i < places.ndim; ++i)
+    if (places.dims[i] < (i > 0 ? places.dims[i - 1] + 1 : 0) || places.dims[i] >= x.dl.shape[axis])
+      throw_issue(a.operation(), ErrorCode::kMalformed, "needs increasing places within the axis");
+  options.places = {places.dims, static_cast<std::size_t>(places.ndim)};
   return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
 }
 

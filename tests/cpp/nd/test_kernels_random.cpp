@@ -7,10 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/random/philox.h"
+#include "ndarray/kernels/random/counts.h"
 
 namespace dlbridge::nd {
 namespace {
@@ -89,6 +90,7 @@ TEST(Philox, counts_the_counters_that_a_call_takes) {
   static_assert(counters_used(Distribution::kInteger, DType::kInt8, 0) == 0);
   static_assert(counters_used(Distribution::kLaplace, DType::kFloat32, 5) == 3);
   static_assert(counters_used(Distribution::kLogGamma, DType::kFloat16, 5) == 5);
+  static_assert(counters_used(Distribution::kZipf, DType::kInt64, 5) == 5);
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential, Distribution::kGumbel,
                    Distribution::kGamma}) {
@@ -276,10 +278,55 @@ TEST(Random, bool_takes_a_range_of_two) {
   EXPECT_NEAR(static_cast<double>(std::count(out.begin(), out.end(), true)), 500, 80);
 }
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kHuge = std::numeric_limits<double>::max();
+
+std::vector<std::int64_t> counts(Distribution d, double a, const double* parameters = nullptr, std::int64_t n = 999) {
+  RandomArgs args = request(d, DType::kInt64, n, nullptr);
+  args.a = a;
+  args.shapes = parameters;
+  return draw<std::int64_t>(args, n);
+}
+
+TEST(Random, every_parameter_of_counts_ends_in_an_int64) {
+  for (auto d : {Distribution::kPoisson, Distribution::kNegativeBinomial, Distribution::kZipf})
+    for (const double a : {1e-320, 1.0, 1 + 0x1p-52, 9.999, 10.0, 1e15, 0x1p62, kHuge})
+      for (std::int64_t k : counts(d, a)) EXPECT_GE(k, 0) << a;
+  for (const double a : {kNaN, -1.0}) EXPECT_EQ(counts(Distribution::kPoisson, a), std::vector<std::int64_t>(999, 0));
+  EXPECT_EQ(counts(Distribution::kZipf, kNaN), std::vector<std::int64_t>(999, 1));
+}
+
+TEST(Random, counts_of_an_array_are_those_of_its_elements) {
+  for (auto d : {Distribution::kPoisson, Distribution::kNegativeBinomial, Distribution::kZipf}) {
+    const std::vector<double> parameters = {3.5, 1e4, 1.25, 40, 10, 2.75, 9.5};
+    const auto n = static_cast<std::int64_t>(parameters.size());
+    const std::vector<std::int64_t> together = counts(d, 0, parameters.data(), n);
+    for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_EQ(counts(d, parameters[i])[i], together[i]);
+  }
+}
+
+// Each word that inverts to another count: the sums of Poisson's probabilities.
+TEST(Random, small_poisson_means_are_inverted) {
+  const philox::Keys keys = philox::make_keys(kSeed);
+  for (const double mean : {0.0, 0.3, 9.9}) {
+    const philox::Poisson law = philox::Poisson{}.of(mean);
+    double sum = 0, p = std::exp(-mean);
+    for (int k = 0; k < 20 && p > 1e-12; p *= mean / ++k) {
+      sum += p;
+      for (const double u : {sum - 1e-13, sum + 1e-13}) {
+        if (u >= 1) continue;
+        const auto bits = static_cast<std::uint64_t>(u * 0x1p53) << 11;
+        const philox::Block block{{static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32), 0, 0}};
+        EXPECT_EQ(law.draw(block, keys, 0, 0), u < sum ? k : k + 1) << mean;
+      }
+    }
+  }
+}
+
 TEST(Random, refuses_dtypes_that_a_distribution_lacks) {
   std::array<std::int64_t, 4> out{};
   EXPECT_EQ(host_kernels::random(request(Distribution::kNormal, DType::kInt32, 4, out.data())), kErrorUnsupported);
   EXPECT_EQ(host_kernels::random(request(Distribution::kInteger, DType::kFloat32, 4, out.data())), kErrorUnsupported);
+  EXPECT_EQ(host_kernels::random(request(Distribution::kPoisson, DType::kInt32, 4, out.data())), kErrorUnsupported);
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <random>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/sort_keys.h"
+#include "ndarray/kernels/host/sort.h"
+#include "ndarray/kernels/host/vector_sort.h"
 #include "tests/cpp/nd/reduce_cases.h"
 
 namespace dlbridge::nd {
@@ -54,7 +57,7 @@ TEST(HostSort, EveryDTypeStableWithNanLast) {
   for (const DType dtype : {DType::kBool, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUInt8,
                             DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kFloat16, DType::kBFloat16,
                             DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128})
-    for (const std::int64_t n : {1, 2, 37, 700}) {
+    for (const std::int64_t n : {1, 2, 37, 700, 5000}) {
       const std::int64_t rows = 3, itemsize = info(dtype).itemsize;
       for (const bool descending : {false, true}) {
         if (descending && contains(kComplexSet, dtype)) continue;  // the order among NaN is left open there
@@ -75,6 +78,9 @@ TEST(HostSort, EveryDTypeStableWithNanLast) {
         SortArgs args{dtype, descending, true, rows, n, keys.data(), out.data(), indices.data(), {}, 0};
         ASSERT_EQ(host_kernels::sort(args), 0);
         ASSERT_EQ(indices, want) << info(dtype).name << " n " << n << (descending ? " descending" : "");
+        std::fill(indices.begin(), indices.end(), -1);
+        ASSERT_EQ(host_kernels::sort_positions(args, false), 0);
+        ASSERT_EQ(indices, want) << info(dtype).name << " n " << n << " side by side";
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t from = r * n + want[static_cast<std::size_t>(r * n + i)];
@@ -88,6 +94,77 @@ TEST(HostSort, EveryDTypeStableWithNanLast) {
         ASSERT_EQ(keys, out);
       }
     }
+}
+
+TEST(HostSort, ValuesInVectorsAndByDigits) {
+  for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUInt16, DType::kInt32, DType::kUInt32, DType::kInt64,
+                            DType::kUInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64})
+    for (const std::int64_t n : {1, 300, 3000})
+      for (const bool descending : {false, true}) {
+        const std::vector<unsigned char> keys = random_buffer(dtype, 2 * n, 7, true);
+        std::vector<unsigned char> by_digits(keys.size()), out(keys.size());
+        SortArgs args{dtype, descending, false, 2, n, keys.data(), by_digits.data(), nullptr, {}, 0};
+        ASSERT_EQ(host_kernels::sort_values(args, false), 0);
+        args.keys_out = out.data();
+        ASSERT_EQ(host_kernels::sort(args), 0);
+        ASSERT_EQ(out, by_digits) << info(dtype).name << " n " << n << (descending ? " descending" : "");
+        visit_dtype<kAllSet>(
+            dtype,
+            [&]<class T>() {
+              const T* x = reinterpret_cast<const T*>(out.data());
+              for (std::int64_t i = 1; i < n; ++i) {
+                const bool turn = descending && !has_nan(x[i - 1]) && !has_nan(x[i]);
+                EXPECT_FALSE(turn ? precedes(x[i - 1], x[i]) : precedes(x[i], x[i - 1]));
+              }
+              return 0;
+            },
+            0);
+      }
+}
+
+// Keys that 44 bits and a position in 20 do not tell apart: few of them, and nearly all.
+TEST(HostSort, PositionsOfKeysThatAgreeInTheirHighBits) {
+  constexpr std::int64_t kCount = 9000;
+  for (const std::int64_t groups : {1, 30, 7000}) {
+    std::mt19937_64 random(11);
+    std::vector<std::int64_t> x(kCount), indices(kCount);
+    for (auto& value : x)
+      value = static_cast<std::int64_t>((random() % static_cast<std::uint64_t>(groups)) << 40 | random() % 50);
+    x[17] = std::numeric_limits<std::int64_t>::min();
+    x[18] = std::numeric_limits<std::int64_t>::max();
+    const SortArgs args{DType::kInt64, false, true, 1, kCount, x.data(), nullptr, indices.data(), {}, 0};
+    ASSERT_EQ(host_kernels::sort(args), 0);
+    EXPECT_EQ(indices, sorted_positions(x.data(), kCount, false)) << groups;
+  }
+}
+
+template <class T>
+void expect_vector_sorts() {
+  const auto* const vectors = host_kernels::find_vector_sort<T>();
+  if (vectors == nullptr) GTEST_SKIP() << "no AVX-512";
+  std::mt19937_64 random(3);
+  for (std::int64_t n = 1; n < 1500; n += n < 300 ? 1 : 97)
+    for (const std::uint64_t values : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{9}, std::uint64_t{0}}) {
+      std::vector<T> x(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<T>(values == 0 ? random() : ~std::uint64_t{0} - random() % values);
+      std::vector<T> want = x, selected = x;
+      std::sort(want.begin(), want.end());
+      vectors->sort(x.data(), n);
+      ASSERT_EQ(x, want) << n;
+      const auto k = static_cast<std::ptrdiff_t>(random() % x.size());
+      vectors->select(selected.data(), n, k);
+      ASSERT_EQ(selected[static_cast<std::size_t>(k)], want[static_cast<std::size_t>(k)]) << n << " at " << k;
+      std::sort(selected.begin(), selected.begin() + k);
+      std::sort(selected.begin() + k, selected.end());
+      ASSERT_EQ(selected, want) << n << " at " << k;
+    }
+}
+TEST(VectorSort, SortsAndSelectsInEveryLengthAndAmongEquals) {
+  expect_vector_sorts<std::int32_t>();
+  expect_vector_sorts<std::uint32_t>();
+  expect_vector_sorts<std::int64_t>();
+  expect_vector_sorts<std::uint64_t>();
 }
 
 TEST(HostSort, NanOfEitherSignComesLastAndZerosKeepTheirOrder) {

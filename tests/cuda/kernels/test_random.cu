@@ -50,6 +50,15 @@ double precision(DType dtype) {
   }
 }
 
+bool of_counts(Distribution distribution) { return distribution >= Distribution::kPoisson; }
+
+// Counts whose acceptance, or whose gamma variate, the last digit of a logarithm decides: next to none.
+bool nearly_equal(const Bytes& a, const Bytes& b) {
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < a.size(); i += 8) different += std::memcmp(&a[i], &b[i], 8) != 0;
+  return different <= a.size() / 8 / 10000;
+}
+
 void compare(RandomArgs args, std::size_t offset) {
   const std::size_t itemsize = info(args.dtype).itemsize;
   Bytes wanted(static_cast<std::size_t>(args.n) * itemsize);
@@ -65,6 +74,10 @@ void compare(RandomArgs args, std::size_t offset) {
     DEVICE_CHECK(got == wanted, detail);
     return;
   }
+  if (of_counts(args.distribution)) {
+    DEVICE_CHECK(nearly_equal(got, wanted), detail + " of " + std::to_string(args.a));
+    return;
+  }
   const std::vector<double> a = numbers(got, args.dtype), b = numbers(wanted, args.dtype);
   for (std::size_t i = 0; i < a.size(); ++i) {
     // The tangent's slope, by which the last digit of its argument counts, is the square of its value.
@@ -72,6 +85,25 @@ void compare(RandomArgs args, std::size_t offset) {
     const double most = precision(args.dtype) * steep * std::max(std::fabs(b[i]), args.b);
     if (!DEVICE_CHECK(a[i] == b[i] || std::fabs(a[i] - b[i]) <= most, detail)) return;
   }
+}
+
+// Of a number, and of numbers around it in an array.
+void compare_counts(Distribution d, double a, std::int64_t n, std::size_t offset) {
+  RandomArgs args = request(d, DType::kInt64, n);
+  args.a = a;
+  compare(args, offset);
+  std::vector<double> parameters;
+  for (std::int64_t i = 0; i < n; ++i) parameters.push_back(a * (1 + static_cast<double>(i % 16) / 16));
+  const DeviceBytes there(parameters.data(), parameters.size() * sizeof(double));
+  Bytes wanted(parameters.size() * 8);
+  const DeviceBytes out(wanted.size(), offset * 8);
+  args.shapes = parameters.data();
+  args.out = wanted.data();
+  DEVICE_CHECK(host_kernels::random(args) == 0);
+  args.shapes = there.as<const double>();
+  args.out = out.data();
+  DEVICE_CHECK(cuda_kernels::random(args) == 0);
+  DEVICE_CHECK(nearly_equal(out.get(), wanted), "array of counts around " + std::to_string(a));
 }
 
 void compare_all() {
@@ -90,6 +122,9 @@ void compare_all() {
         args.a = 0, args.b = 1;
         compare(args, offset);
       }
+      for (const double a : {0.25, 5.0, 9.0, 300.0, 1e12, 0x1p61}) compare_counts(Distribution::kPoisson, a, n, offset);
+      for (const double a : {0.25, 3.0, 5000.0}) compare_counts(Distribution::kNegativeBinomial, a, n, offset);
+      for (const double a : {1.5, 2.0, 3.0, 1e300}) compare_counts(Distribution::kZipf, a, n, offset);
       for (const DType dtype : integers) {
         RandomArgs args = request(Distribution::kInteger, dtype, n);
         const bool wide = info(dtype).itemsize == 8;
@@ -110,6 +145,7 @@ void bench_one(const char* name, Distribution distribution, DType dtype, std::ui
   RandomArgs args = request(distribution, dtype, static_cast<std::int64_t>(bytes / info(dtype).itemsize));
   args.out = out.data();
   args.int_range = range;
+  if (of_counts(distribution)) args.a = distribution == Distribution::kPoisson ? 40 : 3;
   bench(name, static_cast<double>(bytes), [&] { DEVICE_CHECK(cuda_kernels::random(args) == 0); });
 }
 
@@ -130,6 +166,9 @@ void bench_all() {
   bench_one("cauchy float32", Distribution::kCauchy, DType::kFloat32);
   bench_one("gamma float64, shape 0.25", Distribution::kGamma, DType::kFloat64);
   bench_one("gamma float32, shape 0.25", Distribution::kGamma, DType::kFloat32);
+  bench_one("poisson int64, mean 40", Distribution::kPoisson, DType::kInt64);
+  bench_one("negative binomial int64, 3 of gamma variates times 3", Distribution::kNegativeBinomial, DType::kInt64);
+  bench_one("zipf int64, 3", Distribution::kZipf, DType::kInt64);
   bench_one("integers int64 below 100", Distribution::kInteger, DType::kInt64, 100);
   bench_one("integers int32 below 100", Distribution::kInteger, DType::kInt32, 100);
   bench_one("integers uint8 below 100", Distribution::kInteger, DType::kUInt8, 100);

@@ -149,7 +149,7 @@ EXPRESSIONS = [
         for window in ("2, 0", "3, -1", "(2, 2)", "0, 1", "(2, 2), (1, 1)", "(1, 3, 2), (0, 1, 1)")
     ),
     "xp.lib.stride_tricks.sliding_window_view([1, 2, 3], 2)",
-    "xp.interp(s, s[:3], xp.array([1, inf, 1]) + 1j * xp.array([2, 3, -inf]))",
+    "xp.interp(s, s[:3], [1 + 2j, complex(inf, 3), complex(1, -inf)])",
     "xp.histogram(w, 4, weights=b * 0 + 1, density=True)",
     "[xp.bincount(k[:0], w[:0]), xp.bincount(k[:0], b[:0], 3)]",
     "xp.cov(z.T[:0], dtype='float32')",

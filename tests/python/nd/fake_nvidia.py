@@ -252,6 +252,7 @@ class Solver:
             finish(self.stream)
             assert size == WORK and parameters == 1 and (lda, ldu, ldv) == (m, m, n)
             matrix, k = columns_of(a, m, n, dtype), min(m, n)
+            assert np.isfinite(matrix).all()  # what comes of others is not said
             if k == NOT_CONVERGING:
                 written(info, k + 1)
                 return 0

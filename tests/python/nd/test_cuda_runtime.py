@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from child_process import library_path, run_python
+from child_process import fake_driver, run_python
 from dlbridge import nd
 from dlbridge.nd import cuda
 from lifecycle_support import compile_shared
@@ -83,17 +83,17 @@ atexit.register(lambda: held[0].ptr)
 """
 
 
-def test_exit_with_live_memory_and_streams_is_silent(fake_driver_path):
-    done = run_python(LEFT_OVERS, LD_LIBRARY_PATH=fake_driver_path)
+def test_exit_with_live_memory_and_streams_is_silent(fake_driver_environment):
+    done = run_python(LEFT_OVERS, **fake_driver_environment)
     assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.fixture(scope="module")
-def fake_driver_path(tmp_path_factory):
-    """The search path of a process whose driver is tests/cuda/fake_libcuda.c."""
+def fake_driver_environment(tmp_path_factory):
+    """The environment of a process whose driver is tests/cuda/fake_libcuda.c."""
     folder = tmp_path_factory.mktemp("fake_cuda")
     compile_shared(Path(__file__).resolve().parents[2] / "cuda" / "fake_libcuda.c", folder, "libcuda.so.1")
-    return library_path(folder)
+    return fake_driver(folder)
 
 
 # ---- the real driver

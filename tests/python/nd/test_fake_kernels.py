@@ -6,7 +6,7 @@ from pathlib import Path
 
 import caster_support
 import pytest
-from child_process import cases_of, library_path, run_python
+from child_process import cases_of, fake_driver, run_python
 from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="what results are compared with")
@@ -25,7 +25,7 @@ def environment(tmp_path_factory):
     compile_shared(CUDA_TESTS / "fake_kernels.cpp", link_package(folder), KERNEL_LIBRARY, "-std=c++20", *includes)
     search = [folder, ROOT / "tests" / "python", CUDA_TESTS]
     return {
-        "LD_LIBRARY_PATH": library_path(folder),
+        **fake_driver(folder),
         "PYTHONPATH": os.pathsep.join(map(str, search)),
     }
 

@@ -27,6 +27,11 @@ EXPRESSIONS = [
     *("x.max() | False", "x.min() | False", "xp.count_nonzero(x)", "xp.nonzero(x)", "xp.flatnonzero(x)"),
     *("line[x]", "xp.argsort(x, kind='stable')", "xp.sort(x) | False", "xp.searchsorted(xp.sort(y), x)"),
     *("x[:4] @ y[:4]", "x[:4].reshape(2, 2) @ y[:4].reshape(2, 2)", "x[:9].reshape(3, 3).sum(axis=0)", "x[2] | False"),
+    *(
+        "x[:96].reshape(4, 24) @ y[:96].reshape(24, 4)",
+        "x[:96].reshape(4, 24) @ y[:96].reshape(4, 24).T",
+        "x @ (y & ~x)",
+    ),
     *("x.astype('f4').sum()", "x.sum(dtype='f4')", "xp.bincount(x.astype('i8'))", "xp.cumsum(x, dtype='f8')"),
 ]
 

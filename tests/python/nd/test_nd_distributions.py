@@ -12,6 +12,7 @@ N = 20_000
 CONTINUOUS = {
     "beta(2.0, 3.5)": stats.beta(2, 3.5),
     "beta(0.3, 0.4)": stats.beta(0.3, 0.4),
+    "beta(0.05, 0.7)": stats.beta(0.05, 0.7),
     "chisquare(3)": stats.chi2(3),
     "f(4, 9)": stats.f(4, 9),
     "gamma(2.5, 2.0)": stats.gamma(2.5, scale=2),
@@ -41,6 +42,27 @@ CONTINUOUS = {
     "exponential(3)": stats.expon(scale=3),
     "normal(1, 3)": stats.norm(1, 3),
 }
+
+
+class TruncatedZipf:
+    """Of the integers to 2**63: the generalized harmonic numbers by Euler and Maclaurin beyond the first ones."""
+
+    def __init__(self, a):
+        self.a, self.first = a, np.cumsum(np.arange(1.0, 1001.0) ** -a)
+        self.whole = 1.0
+        self.whole = self.cdf(np.array([2.0**63]))[0]
+
+    def cdf(self, k):
+        m, a = 1000.0, self.a
+        beyond = np.maximum(np.floor(k), m)
+        tail = (beyond ** (1 - a) - m ** (1 - a)) / (1 - a) + (beyond**-a - m**-a) / 2
+        tail -= a / 12 * (beyond ** (-a - 1) - m ** (-a - 1))
+        return (self.first[np.clip(np.asarray(k), 1, m).astype("int64") - 1] + tail) / self.whole
+
+    def ppf(self, q):
+        return np.unique(np.floor(np.geomspace(1, 2.0**62, 60)))[: len(q)]
+
+
 DISCRETE = {
     "binomial(10, 0.3)": stats.binom(10, 0.3),
     "binomial(100_000, 0.4)": stats.binom(100_000, 0.4),
@@ -49,9 +71,19 @@ DISCRETE = {
     "hypergeometric(4000, 6000, 7000)": stats.hypergeom(10_000, 4000, 7000),
     "logseries(0.8)": stats.logser(0.8),
     "negative_binomial(3.5, 0.4)": stats.nbinom(3.5, 0.4),
+    "negative_binomial(0.2, 0.05)": stats.nbinom(0.2, 0.05),
+    "negative_binomial(300, 0.01)": stats.nbinom(300, 0.01),
+    "poisson(0.02)": stats.poisson(0.02),
     "poisson(0.7)": stats.poisson(0.7),
+    "poisson(9.99)": stats.poisson(9.99),
+    "poisson(10)": stats.poisson(10),
+    "poisson(17)": stats.poisson(17),
     "poisson(40)": stats.poisson(40),
+    "poisson(901)": stats.poisson(901),
     "poisson(1e7)": stats.poisson(1e7),
+    "zipf(1.05)": TruncatedZipf(1.05),
+    "zipf(1.5)": TruncatedZipf(1.5),
+    "zipf(2.0)": stats.zipf(2.0),
     "zipf(3.0)": stats.zipf(3.0),
 }
 
@@ -98,7 +130,9 @@ def test_integers_between_arrays_of_bounds_are_uniform(extent, device):
     bins = min(extent, 64)
     low = nd.full((N,), 5, "uint64", device=device)
     x = nd.asnumpy(
-        nd.random.default_rng(2, device=device).integers(low, low + nd.asarray(extent, "uint64"), dtype="uint64")
+        nd.random.default_rng(2, device=device).integers(
+            low, low + nd.asarray(extent, "uint64", device=device), dtype="uint64"
+        )
     )
     places = [int(v) * bins // extent for v in x - np.uint64(5)]
     observed = np.bincount(places, minlength=bins)
@@ -144,8 +178,11 @@ EDGES = {
     "hypergeometric(5, 0, 3)": 3,
     "logseries(0)": 1,
     "negative_binomial(3, 1)": 0,
+    "negative_binomial(1e-300, 0.5)": 0,
     "poisson(0)": 0,
+    "poisson(1e-320)": 0,
     "zipf(2000)": 1,
+    "zipf(1e308)": 1,
     "standard_gamma(0)": 0.0,
     "gamma(2, 0)": 0.0,
 }
@@ -159,10 +196,15 @@ def test_what_is_certain_is_drawn(call, device):
 
 def test_large_means_neither_cancel_nor_overflow(device):
     """Beyond 2**53, too, where the deviation is counted in steps of the floats."""
-    for mean in (1e12, 1e17):
+    for mean in (1e12, 1e17, 2.0**62 - 1024):
         x = nd.asnumpy(nd.random.default_rng(1, device=device).poisson(mean, 2000)).astype("float64")
         z = (x - mean) / mean**0.5
         assert abs(z.mean()) < 0.1 and abs(z.std() - 1) < 0.1
+        assert stats.kstest(z, "norm").pvalue > 1e-4
+    x = nd.asnumpy(nd.random.default_rng(1, device=device).negative_binomial(4e6, 1e-11, 2000)).astype("float64")
+    assert stats.kstest((x * 1e-11 - 4e6) / 2000, "norm").pvalue > 1e-4
+    most = int(nd.random.default_rng(1, device=device).negative_binomial(0.01, 2.3e-19, N).max())
+    assert abs(most / 2.0**62 - 1) < 1e-6  # where a gamma variate is larger, 2**62 is the mean
     assert int(nd.random.default_rng(1, device=device).zipf(1.0001, 500).min()) >= 1
     assert int(nd.random.default_rng(1, device=device).geometric(1e-300, 5).min()) > 0
 
@@ -195,12 +237,20 @@ multivariate_normal([0.0, 0.0], [[1.0, 2], [2, 1]], check_valid='raise')
 multivariate_normal([0.0], [[1.0]], method='qr')
 multivariate_normal([0.0], [[1.0]], check_valid='no')
 negative_binomial(0, 0.5)
+negative_binomial(1, 1e-300)
+negative_binomial(1e18, 0.1)
+negative_binomial(float('nan'), 0.5)
+negative_binomial(2, [0.5, float('nan')])
+negative_binomial([1.0, 1e19], 0.5)
 noncentral_chisquare(1, -1)
 noncentral_f(0, 1, 1)
 normal(0, v)
 pareto(0)
 poisson(-1)
 poisson(1e300)
+poisson(float('nan'))
+poisson([1.0, float('nan')])
+poisson([1.0, 2.0**62])
 poisson(v)
 power(-1)
 rayleigh(-1)
@@ -212,6 +262,9 @@ vonmises(0, -1)
 wald(0, 1)
 weibull(0)
 zipf(1)
+zipf(float('nan'))
+zipf([2.0, float('nan')])
+zipf(float('inf'))
 beta(2, [1.0, 2.0], size=3)
 """
 
@@ -266,12 +319,14 @@ def test_there_is_nothing_to_choose_from_a_number_that_is_no_integer(device):
             nd.random.default_rng(1, device=device).choice(a)
 
 
-@pytest.mark.parametrize(("name", "counters"), [("vonmises", 1), ("gamma", 1000), ("laplace", 500)])
+@pytest.mark.parametrize(
+    ("name", "counters"), [("vonmises", 1), ("gamma", 1000), ("laplace", 500), ("negative_binomial", 1000)]
+)
 def test_counters_do_not_depend_on_what_was_rejected(device, name, counters):
     """So that what is drawn next is the same on every device."""
     g = nd.random.default_rng(2, device=device)
     before = g.state["offset"]
-    getattr(g, name)(0.5, 2.0, 1000)
+    getattr(g, name)(0.5, 2.0 if name != "negative_binomial" else 0.1, 1000)
     assert g.state["offset"] == before + counters
 
 
@@ -280,7 +335,7 @@ def test_a_table_that_is_kept_changes_no_number(device, draw):
     name, *parameters = draw
     again = nd.random.default_rng(9, device=device)
     getattr(again, name)(*parameters, 50)
-    for n in (1, 50, 3000):
+    for n in (1, 50, 3000, 20_000, 20_000):  # of the last, a table for each
         later = nd.random.default_rng(9, device=device)
         later.state = again.state
         kept = getattr(again, name)(*parameters, n)
@@ -291,7 +346,7 @@ def test_a_table_that_is_kept_changes_no_number(device, draw):
 def test_many_parameters_keep_few_tables(device):
     g = nd.random.default_rng(4, device=device)
     for i in range(40):
-        g.poisson(1 + i / 8, 3)
+        g.binomial(9, i / 64, 3)
     assert len(g._tables) == 16
 
 
@@ -312,6 +367,27 @@ def test_few_trials_of_many_rows_are_binomial_variates_too(device, monkeypatch):
     rows = [nd.random.default_rng(8, device=device).multinomial(4, [0.2, 0.3, 0.5], n) for n in (999, 1000)]
     assert [bool((x.sum(-1) == 4).all()) for x in rows] == [True, True]
     assert not bool((rows[0] == rows[1][:999]).all())  # by other numbers
+
+
+@pytest.mark.parametrize("call", ["poisson(p)", "poisson(500 * p)", "zipf(p)", "negative_binomial(p, 0.1)"])
+def test_counts_of_an_array_of_one_parameter_are_those_of_the_number(device, call):
+    """One counter each, too, so that what is drawn next is the same."""
+    g, h = (nd.random.default_rng(11, device=device) for _ in range(2))
+    numbers = eval(f"g.{call[:-1]}, size=999)", {"g": g, "p": 7.5})
+    arrays = eval(f"h.{call}", {"h": h, "p": nd.full((999,), 7.5, device=device)})
+    np.testing.assert_array_equal(nd.asnumpy(numbers), nd.asnumpy(arrays))
+    assert g.state["offset"] == h.state["offset"] == 999
+
+
+@pytest.mark.parametrize("call", ["poisson(p)", "zipf(p)", "negative_binomial(p, 0.01)"])
+def test_counts_of_an_element_do_not_depend_on_the_others(device, call):
+    """Means of both ways to draw beside each other, and a length that no vector of counters divides."""
+    p = np.random.default_rng(4).uniform(1.5, 30, 1003)
+    whole, part = (
+        eval(f"g.{call}", {"g": nd.random.default_rng(3, device=device), "p": nd.asarray(p[:n], device=device)})
+        for n in (1003, 37)
+    )
+    assert nd.array_equal(whole[:37], part)
 
 
 @pytest.mark.parametrize("name", ["laplace", "logistic", "gumbel", "rayleigh", "gamma", "chisquare"])
@@ -345,3 +421,47 @@ def test_random_state_has_the_older_names(device):
     assert int(x[4].min()) >= 1 and int(x[4].max()) <= 6 and int(x[5].min()) >= 0
     assert s.random_integers(3, 3).item() == 3 and isinstance(s.spawn(1)[0], nd.random.RandomState)
     assert isinstance(s, nd.random.Generator) and "RandomState" in repr(s)
+
+
+LAWS = {
+    "binomial": lambda g, n: g.binomial(20, 0.3, n),
+    "binomial without a table": lambda g, n: g.binomial(10**12, 0.3, n),
+    "binomial of an array": lambda g, n: g.binomial(nd.arange(n, device="cpu"), 0.4),
+    "hypergeometric": lambda g, n: g.hypergeometric(9, 4, 6, n, "int32"),
+    "hypergeometric of arrays": lambda g, n: g.hypergeometric(9.0, nd.arange(n, device="cpu") + 6, [6]),
+    "poisson": lambda g, n: g.poisson(30.0, n),
+    "multivariate_hypergeometric": lambda g, n: g.multivariate_hypergeometric([9, 4, 0, 7], 6, n),
+    "triangular": lambda g, n: g.triangular(1, 2, 4, n),
+    "triangular of halves": lambda g, n: g.triangular(0, 1, 1, n, "float32"),
+    "wald": lambda g, n: g.wald(2, 3, n),
+    "geometric": lambda g, n: g.geometric(0.3, n),
+    "geometric at once": lambda g, n: g.geometric(1.0, n, "int16"),
+    "logseries": lambda g, n: g.logseries(0.9, n),
+    "logseries of ones": lambda g, n: g.logseries(0.0, n),
+    "vonmises": lambda g, n: g.vonmises(0.5, 4, n),
+    "vonmises of many turns": lambda g, n: g.vonmises(-200.5, 0.3, n, "float32"),
+    "vonmises without a direction": lambda g, n: g.vonmises(0, 0, n),
+    "vonmises like a normal": lambda g, n: g.vonmises(3, 1e8, n),
+    "noncentral_chisquare": lambda g, n: g.noncentral_chisquare(3, 2, n),
+    "noncentral_f": lambda g, n: g.noncentral_f(5, 9, 3, n, "float32"),
+    "one colour": lambda g, n: g.multivariate_hypergeometric([9], 6, n),
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 257, 9001])
+@pytest.mark.parametrize("law", LAWS)
+def test_kernels_of_the_host_draw_the_numbers_of_the_operations(law, n, monkeypatch):
+    """Those that a device computes an operation at a time; later numbers follow from the counters."""
+    one, other = (nd.random.default_rng(3, device="cpu") for _ in range(2))
+    of_kernels = [nd.asnumpy(LAWS[law](one, n)) for _ in range(2)]
+    monkeypatch.setattr(type(other), "_on_host", lambda *given: False)
+    for found in of_kernels:
+        np.testing.assert_array_equal(found, nd.asnumpy(LAWS[law](other, n)))
+    assert one.state == other.state
+
+
+def test_draws_from_too_few_are_refused_of_numbers_and_of_arrays(device):
+    g = nd.random.default_rng(1, device=device)
+    for nsample in (14, nd.asarray([3, 14], device=device)):
+        with pytest.raises(ValueError, match="draw at most as many"):
+            g.hypergeometric(9, 4, nsample)

@@ -326,3 +326,15 @@ def test_base_keeps_no_array_alive():
     assert y.base is x
     del x
     assert gone() is None and y.base is not None
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("step", [1, 3, -1])
+def test_sums_of_complex_numbers_of_every_length(dtype, step, device):
+    rng = np.random.default_rng(5)
+    for n in (1, 7, 8, 15, 16, 31, 32, 33, 100, 513, 1100):
+        x = (rng.integers(-99, 99, (3 * n, 37)) + 1j * rng.integers(-99, 99, (3 * n, 37))).astype(dtype)  # exact sums
+        ours = put(x, device)
+        check(ours[::step].sum(axis=0), x[::step].sum(axis=0))
+        check(ours.T[:, ::step].copy().sum(axis=1), x.T[:, ::step].sum(axis=1))
+        check(ours[:, 5][::step].sum(), x[:, 5][::step].sum())

@@ -392,12 +392,12 @@ def test_cond_of_singular_matrices_is_infinite_and_that_of_others_beside_them_is
 def test_operands_and_results_are_not_copied_on_the_host(monkeypatch):
     x, seen = nd.asarray(square((3,), "float64"), device="cpu"), []
 
-    def inverse(a):
+    def inverse(a, **_):
         seen.append((a, np.eye(3)))
         return seen[-1][1]
 
-    monkeypatch.setattr(np.linalg, "inv", inverse)
-    y = nd.linalg.inv(x)
+    monkeypatch.setattr(np.linalg, "pinv", inverse)
+    y = nd.linalg.pinv(x)
     (operand, result), *_ = seen
     assert operand.ctypes.data == x.data_ptr and result.ctypes.data == y.data_ptr and not y.readonly
     y[0, 0] = 5
@@ -422,3 +422,50 @@ def test_out_of_multi_dot(device):
     with pytest.raises(ValueError, match="out has shape"):
         nd.linalg.multi_dot([x, x, x], out=small)
     assert small.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1, 4), (2, 40)], ids=str)
+def test_results_lie_in_c_order_however_the_matrices_lie(shape, turn):
+    x = nd.asarray(definite(shape, "float32"))
+    x = nd.matrix_transpose(nd.matrix_transpose(x).copy()) if turn else x
+    tall = x[..., : shape[-1] - 1]
+    found = [nd.linalg.cholesky(x), nd.linalg.inv(x), nd.linalg.solve(x, x), nd.linalg.solve(x, x[..., :1])]
+    found += [*nd.linalg.eigh(x), *nd.linalg.qr(x), *nd.linalg.qr(tall, "complete"), *nd.linalg.qr(tall)]
+    found += [*nd.linalg.svd(x), *nd.linalg.svd(tall, full_matrices=False)]
+    assert [part.flags.c_contiguous for part in found] == [True] * len(found)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (40,)], ids=str)
+def test_svd_of_a_matrix_that_is_not_finite_is_refused(device, shape, bad):
+    if device == "cpu" and bad == np.inf:
+        pytest.skip("LAPACK gives nan")
+    x = values((*shape, shape[-1]), "float32")
+    x.reshape(-1)[-1] = bad
+    with pytest.raises(nd.linalg.LinAlgError, match="nan or inf"):
+        nd.linalg.svd(nd.asarray(x))
+
+
+def test_the_host_waits_for_a_device_once_and_last(device, monkeypatch):
+    """Behind all that the device has to do, which runs meanwhile."""
+    from dlbridge.nd import _cusolver, _device_linalg, _native
+
+    done = []
+
+    def noted(module, name):
+        function = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, **keywords: (done.append(name), function(*given, **keywords))[1]
+        )
+
+    for module, name in [(_cusolver, "succeeded"), (_device_linalg, "succeeded"), (_device_linalg, "_finite")]:
+        noted(module, name)
+    noted(_native, "where")
+    noted(_device_linalg, "rows_of")
+    x = nd.asarray(definite((3,), "float32"))
+    for function in (nd.linalg.cholesky, nd.linalg.svd, nd.linalg.eigh, lambda a: nd.linalg.solve(a, a)):
+        done.clear()
+        function(x)
+        waits = [name for name in done if name in ("succeeded", "_finite")]
+        assert waits == done[-1:] == ["succeeded"] * (device == "cuda")

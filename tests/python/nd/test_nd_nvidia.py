@@ -134,3 +134,29 @@ LAYOUTS = [
 @pytest.mark.parametrize(("shape", "strides", "axes", "want"), [r[1:] for r in LAYOUTS], ids=[r[0] for r in LAYOUTS])
 def test_layouts_that_cufft_can_be_told(shape, strides, axes, want):
     assert _cufft._layout(shape, strides, axes) == want
+
+
+# --- what a transform is asked for ----------------------------------------------------------------------------------
+
+REQUESTS = [
+    ("one axis", "fft", (3, 8), (8,), (1,), ((1,), (8,))),
+    ("two axes", "fftn", (2, 3, 8), (3, 8), (1, 2), ((1, 2), (3, 8))),
+    ("in another order", "ifftn", (3, 8), (8, 3), (1, 0), ((0, 1), (3, 8))),
+    ("half of the last one named", "rfftn", (3, 8), (8, 3), (1, 0), ((1, 0), (8, 3))),
+    ("inverse half", "ihfft", (3, 8), (8,), (1,), ((1,), (8,))),
+    ("padded", "fftn", (3, 8), (3, 9), (0, 1), None),
+    ("cut", "rfft", (3, 8), (7,), (1,), None),
+    ("an axis twice", "fftn", (3, 8), (8, 8), (1, 1), None),
+    ("four axes", "fftn", (2, 2, 2, 2), (2, 2, 2, 2), (0, 1, 2, 3), None),
+    ("to real numbers", "irfft", (3, 5), (8,), (1,), None),
+    ("to real numbers, as many", "hfft", (3, 5), (5,), (1,), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "extents", "axes", "want"), [r[1:] for r in REQUESTS], ids=[r[0] for r in REQUESTS]
+)
+def test_transforms_that_one_plan_does(name, shape, extents, axes, want):
+    kind, dtype, direction, factor, plan = _cufft._request(name, "float64", shape, extents, axes, "forward")
+    assert plan == want and dtype.name == "complex128" and kind == name.partition("fft")[0]
+    assert (direction == -1) == (kind in ("", "r", "h", "ih")) and (factor == 1) == ("i" in name)

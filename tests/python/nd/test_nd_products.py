@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from child_process import HANG_S
 from dlbridge import nd
 from nd_support import check
 
@@ -22,24 +23,38 @@ LAYOUTS = {
     "one row repeated": lambda x, m, n: np.broadcast_to(x[:1, :n], (m, n)),
     "one column repeated": lambda x, m, n: np.broadcast_to(x[:m, :1], (m, n)),
 }
-SHAPES = [(32, 40, 24), (1, 130, 70), (70, 130, 1), (1, 5000, 1), (5000, 1, 3), (3, 1, 5000), (200, 2, 200), (9, 0, 9)]
+SHAPES = [
+    (32, 40, 24),
+    (1, 130, 70),
+    (70, 130, 1),
+    (1, 5000, 1),
+    (5000, 1, 3),
+    (3, 1, 5000),
+    (200, 2, 200),
+    (9, 0, 9),
+    (5, 700, 300),
+]
 TOLERANCE = {"float32": 1e-4, "complex64": 1e-4}
+
+
+def numbers(rng, shape, k, dtype):
+    """Positive ones, so that no sum cancels; bools of which one pair in k is true."""
+    return rng.random(shape) ** 2 * k < 1 if dtype == "bool" else rng.integers(1, 9, shape)
 
 
 def compare_all_layouts(dtype):
     rng = np.random.default_rng(3)
     for m, k, n in SHAPES:
-        # Positive numbers, so that no sum cancels.
-        a, b = (rng.integers(1, 9, (2 * rows + 2, 2 * columns + 2)) for rows, columns in ((m, k), (k, n)))
+        a, b = (numbers(rng, (2 * rows + 2, 2 * columns + 2), k, dtype) for rows, columns in ((m, k), (k, n)))
         for lay_a, lay_b in itertools.product(LAYOUTS.values(), repeat=2):
             x, y = lay_a(a.astype(dtype), m, k), lay_b(b.astype(dtype), k, n)
             if x.shape == (m, k) and y.shape == (k, n):  # nothing is repeated where there is nothing
                 check(nd.asarray(x) @ nd.asarray(y), x @ y, rtol=TOLERANCE.get(dtype, 1e-9))
-    stacks = [rng.integers(1, 9, shape).astype(dtype) for shape in ((3, 1, 20, 30), (2, 30, 20))]
+    stacks = [numbers(rng, shape, 30, dtype).astype(dtype) for shape in ((3, 1, 20, 30), (2, 30, 20))]
     check(nd.asarray(stacks[0]) @ nd.asarray(stacks[1]), stacks[0] @ stacks[1], rtol=TOLERANCE.get(dtype, 1e-9))
 
 
-DTYPES = ["float32", "float64", "complex64", "complex128", "int64"]
+DTYPES = ["float32", "float64", "complex64", "complex128", "int64", "bool"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -52,4 +67,24 @@ def test_products_without_the_blas_of_the_process():
     here = str(pathlib.Path(__file__).parent)
     paths = [here, str(pathlib.Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "DLBRIDGE_BLAS": "0", "PYTHONPATH": os.pathsep.join(paths)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=HANG_S)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "complex64"])
+def test_thin_products(device, dtype):
+    """Few rows or columns, few terms a sum, short and long: each has loops of its own on the host."""
+    extents = (1, 2, 8, 9, 17)
+    whole = np.arange(3 * 40 * 40).reshape(3, 40, 40) * 7 % 5
+    left = (whole % 3 if dtype != "bool" else whole == 0).astype(dtype)
+    right = (whole - 1 if dtype != "uint8" else whole).astype(dtype) if dtype != "bool" else whole == 1
+    if dtype == "complex64":
+        left = left * (1 - 2j)
+    ours = [nd.array(x, device=device) for x in (left, right)]
+    for m, k, n in itertools.product(extents, extents, extents):
+        for turned in range(4):
+            a, b = ((left, right), ours)[0]
+            x, y = ours
+            a, x = (z[:, :k, :m].swapaxes(1, 2) if turned & 1 else z[:, :m, :k] for z in (a, x))
+            b, y = (z[1, :n, :k].swapaxes(0, 1) if turned & 2 else z[1, :k, :n] for z in (b, y))
+            check(x @ y, a @ b)
+            check(x[0].copy() @ y.copy(), a[0] @ b)

@@ -295,8 +295,8 @@ class Holder:
 
 def test_objects_that_hold_an_array_as_cupys_friends_do_are_read(device):
     x = nd.arange(4, device=device)
-    assert nd.asarray(Holder(x)) is x
-    copied = nd.array(Holder(x))
+    assert nd.asarray(Holder(x), device=device) is x
+    copied = nd.array(Holder(x), device=device)
     assert copied.data_ptr != x.data_ptr and copied.tolist() == [0, 1, 2, 3]
     assert nd.asarray([Holder(x), Holder(x)]).tolist() == [[0, 1, 2, 3]] * 2
     y = nd.zeros(4, "int64", device=device)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from child_process import cases_of, library_path, run_python
+from child_process import cases_of, fake_driver, run_python
 from lifecycle_support import KERNEL_LIBRARY, compile_shared, link_package
 
 pytest.importorskip("numpy", reason="the oracle of the kernels")
@@ -24,13 +24,13 @@ def results(tmp_path_factory):
     (link_package(folder) / KERNEL_LIBRARY).touch()
     search = [str(folder), str(CUDA_TESTS), str(Path(__file__).parents[1])]
     environment = {
-        "LD_LIBRARY_PATH": library_path(folder),
+        **fake_driver(folder),
         "PYTHONPATH": os.pathsep.join(search),
         "DLBRIDGE_CACHE_DIR": str(folder / "cache"),
         "TMPDIR": str(folder),
         "FAKE_NVRTC_CALLS": str(folder / "calls"),
     }
-    done = run_python(SCRIPT, timeout=300, **environment)
+    done = run_python(SCRIPT, **environment)
     lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     assert done.stdout.endswith("done\n"), done.stdout[-2000:] + done.stderr[-4000:]
     return lines | {"calls": str(folder / "calls")}

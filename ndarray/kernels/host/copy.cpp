@@ -1,0 +1,323 @@
+// Rows are moved by as few wide loads and stores as they take, and what is transposed goes through tiles of whole cache
+// lines: each line is read once and written once, and in between elements change places in registers.
+#include "ndarray/kernels/host/copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dlbridge::nd::host_kernels {
+namespace {
+
+// Two dims of a loop, n elements in each of some rows. Strides in bytes.
+struct Plane {
+  std::int64_t n, rows;
+  std::int64_t to_step, from_step;
+  std::int64_t to_row, from_row;
+};
+using PlaneCopy = void (*)(char* to, const char* from, const Plane& plane);
+
+struct Wide {
+  unsigned char bytes[64];
+};
+struct Half {
+  unsigned char bytes[32];
+};
+struct Quarter {
+  unsigned char bytes[16];
+};
+
+// Rows of up to two words, which overlap in the middle: a copy of that length without a branch.
+template <class Word>
+void move_words(char* to, std::int64_t to_row, const char* from, std::int64_t from_row, std::int64_t bytes,
+                std::int64_t rows) noexcept {
+  const std::int64_t last = bytes - static_cast<std::int64_t>(sizeof(Word));
+  for (; rows > 0; --rows, to += to_row, from += from_row) {
+    Word first, second;
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&second, from + last, sizeof second);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + last, &second, sizeof second);
+  }
+}
+
+void move_rows(char* to, std::int64_t to_row, const char* from, std::int64_t from_row, std::int64_t bytes,
+               std::int64_t rows) noexcept {
+  if (bytes > 128)
+    for (; rows > 0; --rows, to += to_row, from += from_row) std::memmove(to, from, static_cast<std::size_t>(bytes));
+  else if (bytes >= 64) move_words<Wide>(to, to_row, from, from_row, bytes, rows);
+  else if (bytes >= 32) move_words<Half>(to, to_row, from, from_row, bytes, rows);
+  else if (bytes >= 16) move_words<Quarter>(to, to_row, from, from_row, bytes, rows);
+  else if (bytes >= 8) move_words<std::uint64_t>(to, to_row, from, from_row, bytes, rows);
+  else if (bytes >= 4) move_words<std::uint32_t>(to, to_row, from, from_row, bytes, rows);
+  else if (bytes >= 2) move_words<std::uint16_t>(to, to_row, from, from_row, bytes, rows);
+  else move_words<std::uint8_t>(to, to_row, from, from_row, bytes, rows);
+}
+
+constexpr int kVector = 16;
+struct Pair {  // an element of 16 bytes: a vector holds nothing to exchange
+  std::uint64_t first, second;
+};
+
+// Of elements of type T: a tile has a cache line of them on each side, or a few lines of the wider ones, so that short
+// sides fit in one tile.
+template <class T>
+constexpr std::int64_t kSide = std::max<std::int64_t>(64 / sizeof(T), 16);
+template <class T>
+constexpr std::int64_t kLine = kSide<T> * static_cast<std::int64_t>(sizeof(T));
+
+template <class T>
+struct Vectors {
+  static constexpr int kCount = kVector / sizeof(T);
+  using Vector [[gnu::vector_size(kVector)]] = T;
+
+  // The first or the second halves of two vectors, element by element in turns.
+  template <int half, int... k>
+  static Vector interleave(Vector a, Vector b, std::integer_sequence<int, k...>) noexcept {
+    return __builtin_shufflevector(a, b, (half * kCount / 2 + k / 2 + k % 2 * kCount)...);
+  }
+
+  // A square of as many vectors as each has elements, a line apart: interleaving the first half of the vectors with the
+  // second as often as the count can be halved exchanges rows and columns.
+  static void transpose(char* to, const char* from) noexcept {
+    constexpr std::make_integer_sequence<int, kCount> elements;
+    Vector rows[kCount], turned[kCount];
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) std::memcpy(&rows[i], from + i * kLine<T>, sizeof(Vector));
+#pragma GCC unroll 4
+    for (int stage = 1; stage < kCount; stage *= 2) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount / 2; ++i) {
+        turned[2 * i] = interleave<0>(rows[i], rows[i + kCount / 2], elements);
+        turned[2 * i + 1] = interleave<1>(rows[i], rows[i + kCount / 2], elements);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kCount; ++i) rows[i] = turned[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) std::memcpy(to + i * kLine<T>, &rows[i], sizeof(Vector));
+  }
+};
+
+// The part of a plane from (column, row) on.
+struct Part {
+  std::int64_t column, row, wide, tall;
+};
+
+// Calls run(part) for the parts of `whole`, squares but for those at the edges.
+template <class Run>
+void for_each_square(const Part& whole, std::int64_t side, Run run) noexcept {
+  const std::int64_t right = whole.column + whole.wide, end = whole.row + whole.tall;
+  for (std::int64_t column = whole.column; column < right; column += side)
+    for (std::int64_t row = whole.row; row < end; row += side)
+      run(Part{column, row, std::min(side, right - column), std::min(side, end - row)});
+}
+
+constexpr std::int64_t kPart = 128;  // elements a side: as many rows, each in a page of its own, stay within reach
+
+template <class T>
+DLBRIDGE_ND_CLONES void copy_transposed(char* to, const char* from, const Plane& plane) {
+  constexpr std::int64_t size = sizeof(T), line = kLine<T>, block = Vectors<T>::kCount;
+  alignas(64) char read[kSide<T> * line] = {};  // the rest of a tile at the edge is turned, too
+  alignas(64) char turned[kSide<T> * line];
+  const auto copy_tile = [&](const Part& tile) {
+    const char* const source = from + tile.column * plane.from_step + tile.row * size;
+    move_rows(read, line, source, plane.from_step, tile.tall * size, tile.wide);
+    for (std::int64_t x = 0; x < tile.wide; x += block)
+      for (std::int64_t y = 0; y < tile.tall; y += block)
+        Vectors<T>::transpose(turned + y * line + x * size, read + x * line + y * size);
+    move_rows(to + tile.row * plane.to_row + tile.column * size, plane.to_row, turned, line, tile.wide * size,
+              tile.tall);
+  };
+  for_each_square({0, 0, plane.n, plane.rows}, kPart,
+                  [&](const Part& part) { for_each_square(part, kSide<T>, copy_tile); });
+}
+
+template <class T>
+DLBRIDGE_ND_CLONES void copy_rows(char* to, const char* from, const Plane& plane) {
+  move_rows(to, plane.to_row, from, plane.from_row, plane.n * static_cast<std::int64_t>(sizeof(T)), plane.rows);
+}
+
+// --- along one dim ---------------------------------------------------------------------------------------------------
+
+template <class T>
+inline void move_element(char* to, const char* from) noexcept {
+  std::memcpy(to, from, sizeof(T));
+}
+
+constexpr std::int64_t kGathered = 64;
+
+// Elements a constant number of steps apart, as many as a block has: there the compiler finds shuffles.
+template <class T, int step>
+std::int64_t gather_blocks(char* to, const char* from, std::int64_t n) noexcept {
+  constexpr std::int64_t size = sizeof(T), block = kGathered;
+  std::int64_t i = 0;
+  for (; i + block <= n; i += block)
+    for (std::int64_t j = 0; j < block; ++j) move_element<T>(to + (i + j) * size, from + (i + j) * step * size);
+  return i;
+}
+
+template <class T>
+inline void copy_apart(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
+                       std::int64_t n) noexcept {
+  constexpr std::int64_t size = sizeof(T);
+  std::int64_t done = 0;
+  if (to_step == size) {
+    if (from_step == 2 * size) done = gather_blocks<T, 2>(to, from, n);
+    else if (from_step == 3 * size) done = gather_blocks<T, 3>(to, from, n);
+    else if (from_step == 4 * size) done = gather_blocks<T, 4>(to, from, n);
+    else if (from_step == -size) done = gather_blocks<T, -1>(to, from, n);
+  }
+  to += done * to_step;
+  from += done * from_step;
+  const std::int64_t to_third = 3 * to_step, from_third = 3 * from_step;
+  for (n -= done; n >= 4; n -= 4, to += 4 * to_step, from += 4 * from_step) {
+    move_element<T>(to, from);
+    move_element<T>(to + to_step, from + from_step);
+    move_element<T>(to + 2 * to_step, from + 2 * from_step);
+    move_element<T>(to + to_third, from + from_third);
+  }
+  for (; n > 0; --n, to += to_step, from += from_step) move_element<T>(to, from);
+}
+
+// All elements of a row are read before one is written. The plane is a copy: what is written might lie in it, as far as
+// the compiler knows.
+template <class T, int n>
+void copy_few(char* to, const char* from, const Plane plane) noexcept {
+  for (std::int64_t row = plane.rows; row > 0; --row, to += plane.to_row, from += plane.from_row) {
+    T elements[n];
+#pragma GCC unroll 4
+    for (int k = 0; k < n; ++k) std::memcpy(&elements[k], from + k * plane.from_step, sizeof(T));
+#pragma GCC unroll 4
+    for (int k = 0; k < n; ++k) std::memcpy(to + k * plane.to_step, &elements[k], sizeof(T));
+  }
+}
+
+template <class T>
+DLBRIDGE_ND_CLONES void copy_plane(char* to, const char* from, const Plane& plane) {
+  switch (plane.n) {
+    case 2: return copy_few<T, 2>(to, from, plane);
+    case 3: return copy_few<T, 3>(to, from, plane);
+    case 4: return copy_few<T, 4>(to, from, plane);
+    default: break;
+  }
+  for (std::int64_t row = 0; row < plane.rows; ++row, to += plane.to_row, from += plane.from_row)
+    copy_apart<T>(to, plane.to_step, from, plane.from_step, plane.n);
+}
+
+constexpr std::int64_t kRepeatedBytes = 4096;
+
+// What lies side by side is moved, and a repeated element is written once for the C library to repeat.
+template <class T>
+DLBRIDGE_ND_CLONES void copy_line(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  constexpr std::int64_t size = sizeof(T), repeated = kRepeatedBytes / size;
+  const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count * size); };
+  const bool dense = strides[0] == size;
+  if (dense && strides[1] == size) return static_cast<void>(std::memmove(data[0], data[1], bytes(n)));
+  const std::int64_t first = dense && strides[1] == 0 ? std::min(n, repeated) : n;
+  copy_apart<T>(data[0], strides[0], data[1], strides[1], first);
+  for (std::int64_t i = first; i < n; i += repeated)
+    std::memcpy(data[0] + i * size, data[0], bytes(std::min(repeated, n - i)));
+}
+
+// --- the table -------------------------------------------------------------------------------------------------------
+
+struct Copies {
+  InnerLoop line;
+  PlaneCopy rows, planes, transposed;
+};
+template <class T>
+constexpr Copies copies_of() noexcept {
+  return {&copy_line<T>, &copy_rows<T>, &copy_plane<T>, &copy_transposed<T>};
+}
+
+const Copies* copies_for(int itemsize) noexcept {
+  static constexpr Copies kCopies[] = {copies_of<std::uint8_t>(),
+                                       copies_of<std::uint16_t>(),
+                                       copies_of<std::uint32_t>(),
+                                       copies_of<std::uint64_t>(),
+                                       {&copy_line<Pair>, &copy_rows<Pair>, &copy_plane<Pair>, nullptr}};
+  switch (itemsize) {
+    case 1: return &kCopies[0];
+    case 2: return &kCopies[1];
+    case 4: return &kCopies[2];
+    case 8: return &kCopies[3];
+    case 16: return &kCopies[4];
+    default: return nullptr;
+  }
+}
+
+// Calls the copy for each index of the dims beside the first and `second`.
+void for_each_plane(const KernelLoop& loop, int second, PlaneCopy copy) noexcept {
+  const auto stride = [&](int operand, int dim) { return dim < loop.ndim ? loop.strides[operand][dim] : 0; };
+  const Plane plane{loop.shape[0],     second < loop.ndim ? loop.shape[second] : 1,
+                    stride(0, 0),      stride(1, 0),
+                    stride(0, second), stride(1, second)};
+  char* to = loop.data[0];
+  const char* from = loop.data[1];
+  std::int64_t position[kTiledDims] = {};
+  for (;;) {
+    copy(to, from, plane);
+    int d = 1;
+    for (; d < loop.ndim; ++d) {
+      if (d == second) continue;
+      to += loop.strides[0][d];
+      from += loop.strides[1][d];
+      if (++position[d] < loop.shape[d]) break;
+      to -= loop.strides[0][d] * loop.shape[d];
+      from -= loop.strides[1][d] * loop.shape[d];
+      position[d] = 0;
+    }
+    if (d >= loop.ndim) return;
+  }
+}
+
+constexpr std::int64_t kLeastSide = 8;  // of what is transposed: short of it the longer dim is walked
+
+// The dim along which the source lies dense where the first is that of the target; 0 for none.
+int transposed_dim(const KernelLoop& loop, int itemsize) noexcept {
+  if (loop.shape[0] < kLeastSide || loop.strides[0][0] != itemsize) return 0;
+  for (int d = 1; d < loop.ndim; ++d)
+    if (loop.strides[1][d] == itemsize) return loop.shape[d] < kLeastSide ? 0 : d;
+  return 0;
+}
+
+constexpr std::int64_t kEnoughRows = 16;
+
+// The dim along which dense rows follow each other: the second, or the longest where the second has few.
+int rows_dim(const KernelLoop& loop) noexcept {
+  if (loop.ndim < 3 || loop.shape[1] >= kEnoughRows) return 1;
+  return static_cast<int>(std::max_element(loop.shape + 1, loop.shape + loop.ndim) - loop.shape);
+}
+
+// The dim along which rows follow each other that cost more in calls than in work; 0 where these are none, or few.
+int short_rows_dim(const KernelLoop& loop) noexcept {
+  constexpr std::int64_t kFew = 4, kShort = 64;
+  if (loop.ndim < 2 || loop.shape[0] > kShort || (loop.shape[0] > kFew && loop.shape[0] < kLeastSide)) return 0;
+  const int rows = loop.shape[0] <= kFew ? 1 : rows_dim(loop);
+  return loop.shape[rows] >= kEnoughRows ? rows : 0;
+}
+
+}  // namespace
+
+InnerLoop copy_loop(int itemsize) noexcept {
+  const Copies* const copies = copies_for(itemsize);
+  return copies != nullptr ? copies->line : nullptr;
+}
+
+bool copy_planes(const KernelLoop& loop, int itemsize) noexcept {
+  const Copies* const copies = copies_for(itemsize);
+  if (copies == nullptr || loop.ndim == 0) return false;
+  if (loop.strides[0][0] == itemsize && loop.strides[1][0] == itemsize) {
+    for_each_plane(loop, rows_dim(loop), copies->rows);
+  } else if (const int across = transposed_dim(loop, itemsize); across != 0 && copies->transposed != nullptr) {
+    for_each_plane(loop, across, copies->transposed);
+  } else if (const int rows = short_rows_dim(loop); rows != 0) {
+    for_each_plane(loop, rows, copies->planes);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace dlbridge::nd::host_kernels

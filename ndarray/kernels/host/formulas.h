@@ -1,0 +1,34 @@
+// Distributions of a formula of one or two random numbers on the host, in one pass over memory: the formulas of
+// python/dlbridge/nd/_distributions.py and _counts.py, for parameters that are numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ndarray/kernels/api.h"
+
+namespace dlbridge::nd::host_kernels {
+
+// Uniform numbers below 1, or normal and exponential ones of scale 1.
+void draw_floats(Distribution distribution, std::uint64_t seed, std::uint64_t offset, std::int64_t n,
+                 double* out) noexcept;
+
+// A uniform number, both logarithms of which are finite.
+inline double inner_unit(double u) noexcept { return std::min(std::max(u, 0x1p-54), 1 - 0x1p-53); }
+
+enum class Formula { kTriangular, kWald, kGeometric, kLogseries };
+
+constexpr bool gives_counts(Formula formula) noexcept { return formula >= Formula::kGeometric; }
+
+// The parameters: left, mode, right; mean, scale; log1p(-p); p, log1p(-p).
+struct FormulaArgs {
+  Formula formula;
+  double parameters[3];
+  std::uint64_t seed, offset;
+  std::int64_t n;
+  void* out;  // float64, or int64 of counts
+};
+// The counters used.
+std::uint64_t draw_formula(const FormulaArgs& args) noexcept;
+
+}  // namespace dlbridge::nd::host_kernels

@@ -1,0 +1,94 @@
+// Linear algebra of host arrays by the LAPACK that NumPy has loaded.
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "ndarray/core/lapack.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+using core::LapackOp;
+
+struct Name {
+  std::string_view text;
+  LapackOp op;
+};
+constexpr Name kNames[] = {
+    {"det", LapackOp::kDet},           {"slogdet", LapackOp::kSlogdet},
+    {"inv", LapackOp::kInv},           {"solve", LapackOp::kSolve},
+    {"cholesky", LapackOp::kCholesky}, {"eigh", LapackOp::kEigh},
+    {"eigvalsh", LapackOp::kEigvalsh}, {"svdvals", LapackOp::kSvdvals},
+    {"svd", LapackOp::kSvd},           {"qr", LapackOp::kQr},
+};
+
+std::string_view text_of(PyObject* object) {
+  const char* text = PyUnicode_AsUTF8(object);
+  checked(text != nullptr);
+  return text;
+}
+
+// Of the keywords that NumPy's functions have, those that say what is computed. False where it is not known here.
+bool read_options(const Call& a, LapackOp& op, core::LapackOptions& options) {
+  options.upper = a.given(3) != nullptr && text_of(a.given(3)) == "U";
+  options.full = a.flag(4, true);
+  if (op == LapackOp::kSvd && !a.flag(5, true)) op = LapackOp::kSvdvals;
+  if (op == LapackOp::kQr) {
+    const std::string_view mode = a.given(7) == nullptr ? "reduced" : text_of(a.given(7));
+    options.full = mode == "complete";
+    if (mode == "r") op = LapackOp::kR;
+    if (mode == "raw") return false;
+  }
+  return !a.flag(6, false);
+}
+
+PyObject* as_array(Tensor&& tensor) {
+  NewArray made;
+  made.tensor() = std::move(tensor);
+  return made.commit();
+}
+
+PyObject* as_results(core::LapackCall& call, LapackOp op, const char* operation) {
+  Tensor results[core::LapackCall::kMaxResults];
+  throw_if_bad(call.finish(results), operation);
+  const int count = core::LapackCall::count_results(op);
+  if (count == 1) return as_array(std::move(results[0]));
+  Ref tuple = owned(PyTuple_New(count));
+  for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, as_array(std::move(results[i])));
+  return tuple.release();
+}
+
+constexpr char kLapack[] =
+    "lapack($module, name, a, b=None, UPLO='L', full_matrices=True, compute_uv=True, hermitian=False, mode='reduced')"
+    "\n--\n\n"
+    "What numpy.linalg.<name> gives, or None where it is not known here, or not of these operands, or LAPACK gives up.";
+PyObject* lapack(PyObject*, const Call& a) {
+  const Name* row = std::ranges::find(kNames, text_of(a.given(0)), &Name::text);
+  PyObject *const x = a.given(1), *const b = a[2];
+  if (row == std::ranges::end(kNames) || !is_array(x) || (b != nullptr && !is_array(b))) Py_RETURN_NONE;
+  LapackOp op = row->op;
+  core::LapackOptions options;
+  core::LapackCall call;
+  bool taken = false;
+  if (read_options(a, op, options))
+    throw_if_bad(call.prepare(op, tensor_of(x), b == nullptr ? nullptr : &tensor_of(b), options, taken), a.operation());
+  if (!taken) Py_RETURN_NONE;
+  bool done = false;
+  {
+    std::optional<GilRelease> unlocked;
+    if (!call.is_small()) unlocked.emplace();
+    done = call.run();
+  }
+  if (!done) Py_RETURN_NONE;
+  return as_results(call, op, a.operation());
+}
+
+}  // namespace
+
+void init_linalg(PyObject* module) { add_functions(module, {method<kLapack, lapack>()}); }
+
+}  // namespace dlbridge::py::nd

@@ -1,0 +1,212 @@
+"""Copies on the host, element for element: every size of element, axes in every order, steps, and what the kernels have
+routes of their own for (short rows, tiles and their edges, blocks and their rests)."""
+
+import itertools
+
+import numpy as np
+import pytest
+from dlbridge import nd
+
+DTYPES = ("uint8", "float16", "float32", "complex64", "complex128")
+SHAPES = ((8, 8), (64, 64), (9, 77), (70, 130), (129, 257), (300, 2), (3, 300), (4, 5, 40), (33, 3, 2), (21, 40, 9))
+STEPS = (2, 3, 4, 5, -1, -2)
+WIDTHS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 33, 63, 64, 65, 127, 129, 200)  # bytes and elements of a row
+
+
+def made(dtype, *shape):
+    return np.arange(1, np.prod(shape) + 1).reshape(shape).astype(dtype)
+
+
+def check(ours, theirs):
+    assert ours.shape == theirs.shape
+    assert np.asarray(ours).tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_axes_in_another_order(dtype, shape):
+    x = made(dtype, *shape)
+    for axes in itertools.permutations(range(len(shape))):
+        theirs, ours = x.transpose(axes), nd.array(x, device="cpu").transpose(axes)
+        check(nd.ascontiguousarray(ours), theirs)
+        check(nd.ascontiguousarray(ours[1:, :-1]), theirs[1:, :-1])
+        check(ours.copy(order="F"), theirs)
+        target = nd.zeros(theirs.shape, dtype, device="cpu")
+        target.T[...] = ours.T
+        check(target, theirs)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_every_width(dtype, width):
+    x = made(dtype, 21, width + 3)
+    y = nd.array(x, device="cpu")
+    check(nd.ascontiguousarray(y[:, 1 : width + 1]), x[:, 1 : width + 1])
+    check(nd.ascontiguousarray(y[:, width - 1 :: -1]), x[:, width - 1 :: -1])
+    check(nd.ascontiguousarray(nd.broadcast_to(y[:1], y.shape)), np.broadcast_to(x[:1], x.shape))
+    check(nd.repeat(y, width, axis=1), np.repeat(x, width, axis=1))
+    check(nd.tile(y, (3, 2)), np.tile(x, (3, 2)))
+    y[:, :width] = nd.array(x[:, 3:], device="cpu")
+    x[:, :width] = x[:, 3:].copy()
+    check(y, x)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_apart(dtype, step):
+    for n in (1, 3, 63, 64, 65, 1000):
+        x = made(dtype, n * abs(step))
+        y = nd.array(x, device="cpu")
+        check(nd.ascontiguousarray(y[::step]), x[::step])
+        check(nd.add(y[::step], y[::step]), np.add(x[::step], x[::step]))
+        check(y[::step].astype("complex128"), x[::step].astype("complex128"))
+        target = nd.zeros(x.shape, dtype, device="cpu")
+        target[::step] = y[:n]
+        expected = np.zeros_like(x)
+        expected[::step] = x[:n]
+        check(target, expected)
+
+
+@pytest.mark.parametrize("signed", ["int8", "int16", "int32", "int64"])
+def test_casts_that_keep_the_bits(signed):
+    x = (-made(signed, 9, 77)).T
+    y = nd.array(x, device="cpu")
+    check(nd.ascontiguousarray(y.astype(f"u{signed}")), x.astype(f"u{signed}"))
+    check(nd.ascontiguousarray(y).astype(f"u{signed}").astype(signed), x)
+
+
+# --- functions that join parts on the host ----------------------------------------------------------------------------
+
+LAID_OUT = {
+    "C": lambda x: x,
+    "F": lambda x: x.T,
+    "turned": lambda x: x.transpose(1, 2, 0),
+    "a vector apart": lambda x: x.reshape(-1)[::3],
+}
+POSITIONS = (0, -1, [0, 1], [1, 1, -1], slice(1, 3), slice(None, None, 2), slice(3, 0, -1), [], np.array([0, 2]))
+
+
+@pytest.mark.parametrize("layout", LAID_OUT)
+def test_parts_are_left_out_and_put_in(layout):
+    base = made("float32", 4, 5, 6)
+    x, y = LAID_OUT[layout](base), LAID_OUT[layout](nd.array(base, device="cpu"))
+    for axis in (None, *range(x.ndim)):
+        for where in POSITIONS:
+            ours = nd.array(where, device="cpu") if isinstance(where, np.ndarray) else where
+            check(nd.delete(y, ours, axis), np.delete(x, where, axis))
+            if where is not POSITIONS[-2]:  # NumPy takes an empty list for floats
+                check(nd.insert(y, ours, 7, axis), np.insert(x, where, 7, axis))
+        n = x.size if axis is None else x.shape[axis]
+        check(nd.insert(y, n, 7, axis), np.insert(x, n, 7, axis))
+        many = list(range(n))[: n - 1]
+        check(nd.delete(y, many, axis), np.delete(x, many, axis))
+        with pytest.raises(IndexError):
+            nd.delete(y, n, axis)
+        with pytest.raises(IndexError):
+            nd.insert(y, n + 1, 7, axis)
+    row = made("float32", 3)
+    check(nd.insert(y, [1, 2, 2], nd.array(row, device="cpu"), -1), np.insert(x, [1, 2, 2], row, -1))
+
+
+@pytest.mark.parametrize("layout", LAID_OUT)
+def test_results_lie_as_numpys_do(layout):
+    base = made("float32", 4, 5, 6)
+    x, y = LAID_OUT[layout](base), LAID_OUT[layout](nd.array(base, device="cpu"))
+    for axis in range(x.ndim):
+        for f in (
+            lambda xp, a: xp.concatenate([a, a], axis),  # noqa: B023
+            lambda xp, a: xp.roll(a, 2, axis),  # noqa: B023
+            lambda xp, a: xp.delete(a, 1, axis),  # noqa: B023
+            lambda xp, a: xp.insert(a, [1, 2], 0, axis),  # noqa: B023
+            lambda xp, a: xp.pad(a, 1 + axis, "edge"),  # noqa: B023
+        ):
+            ours, theirs = f(nd, y), f(np, x)
+            check(ours, theirs)
+            assert ours.strides == theirs.strides
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8", "complex64"])
+def test_a_line_goes_on_through_its_edges(mode, dtype):
+    for n, width in itertools.product((1, 2, 3, 7), (0, 1, 2, 5, 20)):
+        x = (made("int64", n, 3) ** 2).astype(dtype)
+        widths = ((width, width + 1), (0, width))
+        check(
+            nd.pad(nd.array(x, device="cpu"), widths, mode, reflect_type="odd"),
+            np.pad(x, widths, mode, reflect_type="odd"),
+        )
+
+
+def test_the_diagonal_takes_a_number_or_values():
+    for value in (2, [1, 2], np.float32(3)):
+        x, y = np.zeros((4, 3), np.float32), nd.zeros((4, 3), "float32", device="cpu")
+        np.fill_diagonal(x, value)
+        nd.fill_diagonal(y, value)
+        check(y, x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
+def test_indices_that_count_from_the_end(dtype):
+    x = made(dtype, 500)
+    index = np.arange(1000) % 37 - 18
+    for step in (1, 2):
+        a, b = x[::step], nd.array(x, device="cpu")[::step]
+        at = nd.array(index, device="cpu")
+        check(b[at], a[index])
+        check(nd.take(b, at[::3]), np.take(a, index[::3]))
+        ours, theirs = b.copy(), a.copy()
+        np.add.at(theirs, index, theirs.dtype.type(1))
+        nd.add.at(ours, at, 1)
+        check(ours, theirs)
+
+
+def test_bools_become_numbers():
+    for n in (5, 64, 1000):
+        x = np.arange(2 * n) % 3 == 0
+        for dtype in ("uint8", "int64", "float16", "float32", "float64", "complex64", "complex128"):
+            check(nd.array(x, device="cpu").astype(dtype), x.astype(dtype))
+            check(nd.array(x, device="cpu")[::2].astype(dtype), x[::2].astype(dtype))
+
+
+def test_blocks_are_copied_once():
+    a, i = made("float64", 50, 60), made("int64", 50, 60)
+    f = np.asfortranarray(a)
+    for nested in (
+        [[a, a], [a, a]],
+        [[f, f], [f, f]],
+        [[a, i], [i, a]],
+        [a, i],
+        [[[a, a]], [[i, a]]],
+        [[a[None], a], [a, a]],
+        [[a[:20], a[:20, :3]], [a[:, :4], a[:, :59]]],
+    ):
+        theirs = np.block(nested)
+        ours = nd.block(_mapped(nested, lambda x: nd.array(x, device="cpu")))
+        check(ours, theirs)
+        assert ours.dtype == theirs.dtype.name and ours.strides == theirs.strides
+    for wrong in ([[a, a], [a[:3]]], [[a, a[:3]], [a, a]]):
+        with pytest.raises(ValueError, match="must be equal"):
+            nd.block(_mapped(wrong, lambda x: nd.array(x, device="cpu")))
+
+
+def _mapped(nested, f):
+    return [_mapped(x, f) for x in nested] if isinstance(nested, list) else f(nested)
+
+
+def test_put_in_every_mode():
+    at = np.arange(-20, 30, 3)
+    for mode in ("clip", "wrap"):
+        x, y = np.zeros((3, 4)), nd.zeros((3, 4), device="cpu")
+        np.put(x, at, [1, 2, 3], mode)
+        nd.put(y, nd.array(at, device="cpu"), [1, 2, 3], mode)
+        check(y, x)
+    with pytest.raises(IndexError):
+        nd.put(y, nd.array([0.5], device="cpu"), 1)
+
+
+def test_rows_of_a_triangle():
+    for n, m, k in itertools.product((0, 1, 3, 10), (None, 0, 1, 5, 70), (-200, -3, 0, 2, 99)):
+        for dtype in ("float64", "bool"):
+            ours = nd.tri(n, m, k, dtype, device="cpu")
+            check(ours, np.tri(n, m, k, dtype))
+            assert ours.flags.c_contiguous
