@@ -26,6 +26,13 @@ _LENGTH_BYTES = 8
 _MOST_HEADER_BYTES = 100_000_000  # safetensors' own limit
 _METADATA = "__metadata__"
 
+# What goes to a device in one copy. Each copy costs microseconds, whatever its size. From 4 MiB on it is staged
+# (ndarray/runtime/staging.h), and a tensor of that size would gain little from company, which keeps its memory from
+# being freed. Smaller ones go together: the bound of a block is what one of them can keep alive.
+_LEAST_ALONE = 4 << 20
+_MOST_BLOCK = 16 << 20
+_ALIGNMENT = 64  # the most that any framework asks for; XLA's programs want 16 on a GPU
+
 # The dtypes of safetensors 0.8. Four-bit and six-bit numbers are packed, and their shape counts the numbers.
 _DTYPES = {
     theirs: (ours, _core.DType(ours).bits)
@@ -147,17 +154,47 @@ def _check_covered(entries: list[_Entry], size: int) -> None:
         raise _core.DataError(f"its tensors take {reached} bytes and its data has {size}. It is cut off, or has a tail")
 
 
-def _tensor(entry: _Entry, data: Any) -> _core.Tensor:
-    """One tensor, a view of the file's data as an nd array of bytes."""
-    name, dtype, shape, begin, end = entry
-    part = data[begin:end]
-    if dtype == "bool" and begin != end and int(part.max()) > 1:
-        raise _core.DataError(f"tensor {name!r} is BOOL and holds bytes other than 0 and 1")
-    try:
-        return _core.reinterpret(part, dtype=dtype, shape=tuple(shape))
-    except (ValueError, OverflowError) as error:  # 65 axes; a shape that holds 0 beside what no address reaches
-        what = str(error).removeprefix("reinterpret(): ")
-        raise _core.DataError(f"tensor {name!r} has shape {shape}: {what}") from None
+def _check_bools(entries: list[_Entry], data: Any) -> None:
+    for name, dtype, _, begin, end in entries:
+        if dtype == "bool" and begin != end and int(data[begin:end].max()) > 1:
+            raise _core.DataError(f"tensor {name!r} is BOOL and holds bytes other than 0 and 1")
+
+
+def _views(entries: list[_Entry], block: _core.Tensor, start: int = 0) -> dict[str, _core.Tensor]:
+    """Tensors in a block of bytes, which has the data from `start` on."""
+    views = {}
+    for name, dtype, shape, begin, _ in entries:
+        try:
+            views[name] = _core.reinterpret(block, dtype=dtype, shape=tuple(shape), offset=begin - start)
+        except (ValueError, OverflowError) as error:  # 65 axes; a shape that holds 0 beside what no address reaches
+            what = str(error).removeprefix("reinterpret(): ")
+            raise _core.DataError(f"tensor {name!r} has shape {shape}: {what}") from None
+    return views
+
+
+def _blocks(entries: list[_Entry]) -> list[list[_Entry]]:
+    """Neighbours in the data that one copy takes to a device."""
+    blocks: list[list[_Entry]] = []
+    start, is_open = 0, False
+    for entry in sorted(entries, key=lambda entry: entry[3:]):
+        begin, end = entry[3:]
+        is_small = end - begin < _LEAST_ALONE
+        if not (is_open and is_small and (begin - start) % _ALIGNMENT == 0 and end - start <= _MOST_BLOCK):
+            blocks.append([])
+            start, is_open = begin, is_small
+        blocks[-1].append(entry)
+    return blocks
+
+
+def _moved(entries: list[_Entry], data: Any, device: Device | str, file: str) -> dict[str, _core.Tensor]:
+    """The tensors on a device. A refusal names the first one of the block."""
+    blocks = _blocks(entries)
+    parts = {block[0][0]: data[block[0][3] : block[-1][4]] for block in blocks}
+    there = _core.convert_part(parts, "dlbridge", None, device, "load()", file)
+    tensors: dict[str, _core.Tensor] = {}
+    for block, part in zip(blocks, there.values(), strict=True):
+        tensors |= _views(block, part, block[0][3])
+    return tensors
 
 
 def _map(path: str, writable: bool) -> mmap.mmap | bytes:
@@ -168,7 +205,8 @@ def _map(path: str, writable: bool) -> mmap.mmap | bytes:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY if writable else mmap.ACCESS_READ)
 
 
-def _tensors(file: mmap.mmap | bytes) -> dict[str, _core.Tensor]:
+def _read(file: mmap.mmap | bytes) -> tuple[list[_Entry], Any]:
+    """What the header says of the tensors, in its order, and the data, an nd array of bytes."""
     from dlbridge import nd
 
     header, start = _header(file)
@@ -178,7 +216,8 @@ def _tensors(file: mmap.mmap | bytes) -> dict[str, _core.Tensor]:
     # No memoryview: one in a cycle, with tensors over it, crashes the collector of CPython before 3.11.8 and 3.12.2
     # (python/cpython#77894).
     data = nd.from_dlpack(_core.asdlpack(file))[start:]
-    return {entry[0]: _tensor(entry, data) for entry in entries}
+    _check_bools(entries, data)
+    return entries, data
 
 
 def load(
@@ -190,10 +229,13 @@ def load(
 ) -> dict[str, Any]:
     """The tensors of a safetensors file by their names, in the order of its header.
 
-    The file is mapped, and on the host the arrays share the mapping: nothing is read before it is used. For another
-    `device` each tensor is copied there from the mapping. `to` is a framework as in `convert`, by whose rules each
-    tensor goes there (JAX, for one, shares what is aligned to 64 bytes and gets a copy of the rest); None gives
-    `Tensor`. `__metadata__` is checked, and not given back.
+    The file is mapped, and on the host the arrays share the mapping: nothing is read before it is used. `to` is a
+    framework as in `convert`, by whose rules each tensor goes there (JAX, for one, shares what is aligned to 64 bytes
+    and gets a copy of the rest); None gives `Tensor`. `__metadata__` is checked, and not given back.
+
+    For another `device` the data is copied there from the mapping. A tensor of 4 MiB or more has memory of its own;
+    smaller ones that lie side by side in the file go in one copy, into memory that they share, of at most 16 MiB: it is
+    freed when the last of them is gone. Copy the one that shall stay alone.
 
     writable=False maps the file read-only, as NumPy's and JAX's arrays can be. writable=True makes a private mapping:
     pages that are written to become the process's own, and the file stays as it is. None takes the private mapping for
@@ -210,10 +252,13 @@ def load(
     file = os.fspath(path)
     name = os.path.basename(file)
     try:
-        tensors = _tensors(_map(file, is_private))
+        entries, data = _read(_map(file, is_private))
+        tensors = _views(entries, data)
     except _core.DataError as error:
         raise _core.DataError(
             f"load(): {name!r} breaks the safetensors format: {error}. Fetch it, or save it, again"
         ) from None
+    if device != "cpu":
+        tensors |= _moved(entries, data, device, name)
     arrays: dict[str, Any] = _core.convert_part(tensors, target, None, device, "load()", name)
     return arrays

@@ -94,8 +94,10 @@ std::string parse_typestr(const std::string& typestr) {
   return std::string(dtype->name);
 }
 
-// The tensor's memory under another description. Its own strides stay where no shape is given; else it must be dense.
-Status redescribe(const Tensor& source, const DTypeInfo& dtype, const DimsArgument& shape, Tensor& out) {
+// The tensor's memory under another description. Its own strides stay where no shape is given; else it must be dense,
+// and with an offset, in bytes, the shape may be that of a part.
+Status redescribe(const Tensor& source, const DTypeInfo& dtype, const DimsArgument& shape,
+                  std::optional<std::uint64_t> offset, Tensor& out) {
   out.set_dtype(dtype);
   out.dl.data = source.dl.data;
   out.dl.device = source.dl.device;
@@ -107,14 +109,19 @@ Status redescribe(const Tensor& source, const DTypeInfo& dtype, const DimsArgume
                      std::string(source.dtype().name) + ". Give the shape, too");
   if (keeps_shape) return build_layout<StrideUnit::kElements>(out, source.dl.ndim, source.dl.shape, source.dl.strides);
   DLBRIDGE_TRY(build_layout<StrideUnit::kElements>(out, shape.ndim, shape.values, nullptr));
-  if (is_c_contiguous(source.dl) && out.nbytes() == source.nbytes()) return {};
+  const std::int64_t room = source.nbytes() - out.nbytes();
+  if (is_c_contiguous(source.dl) && (offset ? room >= 0 && *offset <= static_cast<std::uint64_t>(room) : room == 0)) {
+    out.dl.data = static_cast<std::byte*>(source.dl.data) + offset.value_or(0);
+    return {};
+  }
   return malformed(std::to_string(source.nbytes()) + " bytes are there and the shape takes " +
                    std::to_string(out.nbytes()) + " of dense memory. Give a shape of the same size");
 }
 
 // Another view of `tensor`, which it holds: for consumers that cannot name a dtype or a flag.
 pyb::object reinterpret(const pyb::object& object, const std::optional<std::string>& dtype_name,
-                        const pyb::object& shape, std::optional<bool> readonly, std::optional<bool> padded) {
+                        const pyb::object& shape, std::optional<bool> readonly, std::optional<bool> padded,
+                        std::optional<std::uint64_t> offset) {
   if (!is_tensor(object.ptr())) throw pyb::type_error("reinterpret(): the object is not a dlbridge.Tensor");
   const TensorObject* source = as_tensor(object.ptr());
   const DTypeInfo* dtype = dtype_name ? find_dtype_by_name(*dtype_name) : &source->tensor.dtype();
@@ -128,7 +135,7 @@ pyb::object reinterpret(const pyb::object& object, const std::optional<std::stri
   const bool is_padded = padded.value_or(source->tensor.padded());
   out.flags = (readonly.value_or(source->tensor.readonly()) ? kFlagReadOnly : 0) |
               (is_padded && is_subbyte({dtype->code, dtype->bits, dtype->lanes}) ? kFlagPadded : 0);
-  throw_if_bad(redescribe(source->tensor, *dtype, dims, out), "reinterpret()");
+  throw_if_bad(redescribe(source->tensor, *dtype, dims, offset, out), "reinterpret()");
   TensorObject* made = wrap_tensor(std::move(out), source->protocol, object.ptr());
   if (made == nullptr) throw pyb::error_already_set();
   return pyb::reinterpret_steal<pyb::object>(as_object(made));
@@ -252,7 +259,9 @@ void init_diagnosis(PyObject* module) {
   m.def("parse_typestr", &parse_typestr, pyb::arg("typestr"), "The dtype name of an array-interface typestr.");
   m.def("reinterpret", &reinterpret, pyb::arg("tensor"), pyb::kw_only(), pyb::arg("dtype") = pyb::none(),
         pyb::arg("shape") = pyb::none(), pyb::arg("readonly") = pyb::none(), pyb::arg("padded") = pyb::none(),
-        "The tensor's memory under another description, without a copy; the caller vouches for its meaning.");
+        pyb::arg("offset") = pyb::none(),
+        "The tensor's memory, or with offset= a part of it, under another description, without a copy; the caller "
+        "vouches for its meaning.");
   pyb::class_<PlanText>(m, "Plan", "What convert() does with a tensor; reason and remedy are empty where it is shared.")
       .def_readonly("outcome", &PlanText::outcome, "str: 'shared', 'copied' or 'refused'.")
       .def_readonly("rule", &PlanText::rule, "str: what of the tensor does not fit; empty where all does.")

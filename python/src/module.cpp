@@ -1,7 +1,13 @@
 // The extension module dlbridge._core: hot functions in plain C, cold ones through pybind11.
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <cstddef>
+
+#include "dlbridge/device_copy.h"
 #include "dlbridge/version.h"
+#include "ndarray/runtime/staging.h"
+#include "ndarray/runtime/transfer.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/streams.h"
 #include "python/src/bridge.h"
@@ -57,7 +63,15 @@ bool refuse_subinterpreter() {
   return true;
 }
 
+// asdlpack(device=) and convert(device=) bring large host memory to a device as dlbridge.nd does.
+constexpr cuda::detail::LargeUpload kLargeUpload{
+    [](void* to, const void* from, std::size_t bytes, int device, StreamHandle stream) {
+      return dlbridge::nd::copy_to_device(to, from, bytes, device, stream, true);
+    },
+    dlbridge::nd::kStagedBytes};
+
 void init(PyObject* module) {
+  cuda::detail::large_upload.store(&kLargeUpload, std::memory_order_release);
   translate_python_errors();
   checked(init_names() && init_exceptions(module));
   init_tensor_types(module);

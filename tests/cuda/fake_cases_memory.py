@@ -174,6 +174,40 @@ def test_a_copy_to_the_device_does_not_read_pinned_memory_late():
     assert values(tensor, 6) == list(range(6))
 
 
+COUNT = 1 << 20  # int32 of the least copy that is staged
+
+
+def test_a_large_copy_to_the_device_goes_through_page_locked_buffers():
+    data = (ctypes.c_int32 * COUNT)(*range(COUNT))
+    forget()
+    tensor = asdlpack(data, device="cuda")
+    assert len([line for line in new_calls("memcpy_htod") if "bytes=1048576" in line]) == 4
+    ctypes.memset(data, 0, 4 << 20)
+    stream = new_stream()
+    tensor.__dlpack__(stream=stream, max_version=NEWEST)
+    assert read_on(stream, tensor.data_ptr, COUNT) == list(range(COUNT))
+    forget()
+    asdlpack((ctypes.c_int32 * (COUNT - 1))(), device="cuda")
+    assert len(new_calls("memcpy_htod")) == 1
+    memory = Memory(COUNT, kind="host")
+    forget()
+    tensor = asdlpack((ctypes.c_int32 * COUNT).from_address(memory.address), device="cuda")
+    assert len(new_calls("memcpy_htod")) == 1  # page-locked itself
+    memory.set(OLD)
+    assert values(tensor, COUNT) == list(range(COUNT))
+
+
+def test_a_large_copy_needs_no_page_locked_memory():
+    data = (ctypes.c_int32 * COUNT)(*range(COUNT))
+    asdlpack((ctypes.c_int32 * 4)(), device="cuda")  # the context, and all that it needs
+    forget()
+    lib.fake_cuda_fail_allocs_from(1)  # the first is the tensor's
+    tensor = asdlpack(data, device="cuda")
+    lib.fake_cuda_fail_alloc_after(-1)
+    assert new_calls("host_alloc") != []
+    assert values(tensor, COUNT) == list(range(COUNT))
+
+
 def test_the_source_may_be_freed_in_stream_order_after_a_copy():
     memory = Memory()
     source = asdlpack(asdlpack(CaiArray(memory), copy=True))

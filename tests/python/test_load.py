@@ -179,6 +179,64 @@ def test_tensors_go_to_a_device(two, to):
     np.testing.assert_array_equal(back["b"], [0, 1, 2])
 
 
+def device_framework(to):
+    module = pytest.importorskip(to)
+    if to == "torch" and not module.cuda.is_available():
+        pytest.skip("torch has no CUDA here")
+    if to == "jax" and not any(device.platform == "gpu" for device in module.devices()):
+        pytest.skip("jax has no CUDA here")
+    return module
+
+
+def counted(write, sizes):
+    """A file of float32 tensors "0", "1", ... of so many elements, which are their number, and the next at the end."""
+    header, parts, at = {}, [], 0
+    for i, size in enumerate(sizes):
+        header[str(i)] = info("F32", [size], at, at + 4 * size)
+        parts.append(np.full(size, i, np.float32))
+        parts[-1][-1:] += 1
+        at += 4 * size
+    return write(header, b"".join(part.tobytes() for part in parts), 64), parts
+
+
+# Side by side and not aligned, empty, small, and more than one copy takes: from 4 MiB on, and 18 MiB of less.
+MANY = [16, 16, 3, 0, 1000, 1 << 20, 16, (1 << 20) + 7, (3 << 20) + 1, *[1 << 18] * 18, 5]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("to", ["nd", "torch", "cupy", "jax"])
+def test_every_element_gets_to_a_device(write, to):
+    device_framework("dlbridge.nd" if to == "nd" else to)
+    path, parts = counted(write, MANY)
+    arrays = load(path, to, device="cuda:0")
+    back = dlbridge.convert(arrays, "numpy", device="cpu")
+    for i, part in enumerate(parts):
+        np.testing.assert_array_equal(back[str(i)], part)
+        assert asdlpack(arrays[str(i)]).data_ptr % 64 == 0
+
+
+@pytest.mark.gpu
+def test_a_stream_of_the_consumer_waits_for_the_data(write):
+    torch = device_framework("torch")
+    path, parts = counted(write, MANY)
+    stream = torch.cuda.Stream()
+    for _ in range(10):
+        with torch.cuda.stream(stream):
+            arrays = load(path, torch, device="cuda:0")
+            sums = [x.double().sum() for x in arrays.values()]
+            stream.synchronize()  # before the arrays go
+            assert [float(x) for x in sums] == [float(part.sum(dtype=np.float64)) for part in parts]
+
+
+@pytest.mark.gpu
+def test_jax_computes_with_tensors_that_share_memory(write):
+    jax = device_framework("jax")
+    path, parts = counted(write, [16, 16, 3, 16])
+    arrays = load(path, "jax", device="cuda:0")
+    twice = jax.jit(lambda x: x * 2)
+    assert [np.asarray(twice(x)).tolist() for x in arrays.values()] == [(part * 2).tolist() for part in parts]
+
+
 ONE = info("U8", [1], 0, 1)
 ONE_TEXT = json.dumps(ONE).encode()
 GOOD = {

@@ -1,6 +1,8 @@
 // Copies between the host and CUDA devices, any pair of them, behind the work that makes the source ready.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -103,6 +105,32 @@ inline Status publish(const WorkStream& work, Tensor& made, Tensor& out) {
   return {};
 }
 
+// How copies of `least_bytes` or more from pageable memory to a device are made faster than by the driver: through the
+// page-locked buffers of dlbridge's own module (ndarray/runtime/staging.h). Null in programs over these headers alone.
+// As with the driver, the copy is queued on `stream` and the source is free on return.
+struct LargeUpload {
+  Status (*copy)(void* to, const void* from, std::size_t bytes, int device, StreamHandle stream);
+  std::size_t least_bytes;
+};
+inline std::atomic<const LargeUpload*> large_upload{nullptr};
+
+inline Status upload(void* to, const void* from, std::size_t bytes, int device, StreamHandle stream) {
+  const LargeUpload* const large = large_upload.load(std::memory_order_acquire);
+  if (large != nullptr && bytes >= large->least_bytes) {
+    Status done = large->copy(to, from, bytes, device, stream);
+    if (done.ok() || done.code() != ErrorCode::kOutOfMemory) return done;
+    // For want of page-locked memory, as without it.
+  }
+  DLBRIDGE_TRY(check(functions().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(to), from, bytes, as_stream(stream)),
+                     "cuMemcpyHtoDAsync"));
+  // The driver has taken pageable memory into a buffer of its own when the call returns; pinned memory, which is
+  // often declared as plain kDLCPU, it still reads, and the caller may change it.
+  PointerFacts facts;
+  DLBRIDGE_TRY(check(query_pointer(from, facts), "cuPointerGetAttributes"));
+  if (facts.memory_type == 0) return {};
+  return check(functions().stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
+}
+
 inline Status host_to_device(const Tensor& source, int device, StreamHandle stream, Tensor& out) {
   Tensor staging;
   const Tensor* dense = &source;
@@ -118,15 +146,7 @@ inline Status host_to_device(const Tensor& source, int device, StreamHandle stre
   DLBRIDGE_TRY(allocate_on(source.dl.dtype, source.dl.ndim, source.dl.shape, copy_flags(source), device,
                            pool_stream_of(work), made));
   const auto* from = static_cast<const std::byte*>(dense->dl.data) + dense->dl.byte_offset;
-  DLBRIDGE_TRY(check(functions().memcpy_htod_async(address(made.dl), from, static_cast<std::size_t>(made.nbytes()),
-                                                   as_stream(work.stream)),
-                     "cuMemcpyHtoDAsync"));
-  // The driver has taken pageable memory into a buffer of its own when the call returns; pinned memory, which is
-  // often declared as plain kDLCPU, it still reads, and the caller may change it.
-  PointerFacts facts;
-  DLBRIDGE_TRY(check(query_pointer(from, facts), "cuPointerGetAttributes"));
-  if (facts.memory_type != 0)
-    DLBRIDGE_TRY(check(functions().stream_synchronize(as_stream(work.stream)), "cuStreamSynchronize"));
+  DLBRIDGE_TRY(upload(made.dl.data, from, static_cast<std::size_t>(made.nbytes()), device, work.stream));
   return publish(work, made, out);
 }
 
