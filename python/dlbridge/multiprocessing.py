@@ -29,13 +29,13 @@ def _reduce(x: Any) -> Any:
     except (TypeError, ValueError, BufferError):  # objects, records, gradients, sparse ones
         tensor = None
     if isinstance(tensor, _core.CudaTensor):
-        return handle.reduce_array(x)
+        return handle.reduce_array(x, tensor)
     if not isinstance(tensor, _core.HostTensor):
         before = _before.get(type(x))
         return x.__reduce_ex__(pickle.DEFAULT_PROTOCOL) if before is None else before(x)
     if tensor.nbytes <= SMALL and not mappings.is_shared(tensor):
         return _unpickle_small, (_core.framework_name(x), _pickle.reduce_ex(tensor, 4)[1])
-    return handle.reduce_array(x)
+    return handle.reduce_array(x, tensor)
 
 
 def install(*frameworks: str) -> None:

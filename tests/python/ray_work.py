@@ -10,6 +10,7 @@ from dlbridge import nd
 HAS_TORCH = find_spec("torch") is not None
 
 dlbridge.ray.register_transport()  # before the classes that name it
+dlbridge.ray.register_transport("nd", "dlbridge_numpy", to="numpy")
 if HAS_TORCH:
     dlbridge.ray.register_transport("torch", "dlbridge_torch")
 
@@ -49,6 +50,11 @@ class Holder:
     def tensor(self, size):
         """A torch.Tensor."""
         return dlbridge.convert(nd.arange(size, dtype="float32", device="cpu"), "torch")
+
+    @ray.method(tensor_transport="dlbridge_numpy")
+    def for_numpy(self, size):
+        """An nd array in a dict, which readers get as one of NumPy's."""
+        return {"x": nd.arange(size, dtype="float64", device="cpu")}
 
     def add(self, x, value):
         """Writes to what came, and gives the sum of it."""

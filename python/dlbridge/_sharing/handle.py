@@ -81,13 +81,16 @@ class _Writer:
         kind = None if kind in ("buffer", "dlbridge") else kind
         return Place(segment, offset, str(tensor.dtype), tensor.shape, strides, tensor.readonly, tensor.padded, kind)
 
-    def copy(self) -> bool:
-        """Copies what is private, and says where what is on a GPU is ready; whether anything was copied."""
+    def finished(self, container: bytes | None) -> Handle:
+        """The handle; what is private is copied first, and where what is on a GPU is ready is taken note of."""
         self._lender.record()
         for writable, tensors in self._private.items():
             if tensors:
                 self._copy(tensors, writable)
-        return self._lender.has_copied or any(self._private.values())
+        copied = self._lender.has_copied or any(self._private.values())
+        handle = Handle((), cast(tuple[Place, ...], tuple(self.places)), container, copied, self.nbytes)
+        handle._segments = tuple(self.segments)
+        return handle
 
     def _copy(self, tensors: Sequence[tuple[int, _core.Tensor]], writable: bool) -> None:
         images = [_Image(tensor) for _, tensor in tensors]
@@ -310,9 +313,9 @@ def _reduce_handle(handle: Handle) -> Any:
 ForkingPickler.register(Handle, _reduce_handle)
 
 
-def reduce_array(x: Any) -> Any:
-    """An array as a message of multiprocessing holds it: shared, and opened as what it was."""
-    return _unpickle_array, _message(share(x))
+def reduce_array(x: Any, tensor: _core.Tensor) -> Any:
+    """An array, which is `tensor` as well, as a message of multiprocessing holds it: shared, and opened as it was."""
+    return _unpickle_array, _message(_share_array(x, tensor))
 
 
 def share(x: Any) -> Handle:
@@ -336,21 +339,21 @@ def share(x: Any) -> Handle:
     `asdlpack()` raises.
     """
     tree = _core.convert(x, "dlbridge")
+    if isinstance(tree, _core.Tensor):
+        return _share_array(x, tree)
     arrays = [array for _, array in _core.survey(None, (x,), {}, 0) or ()]
     writer = _Writer({id(array) for array in arrays if _core.framework_name(array) == "dlbridge"})
-    container = None
-    if isinstance(tree, _core.Tensor):
-        writer.add(tree)
-    else:
-        file = io.BytesIO()
-        _ContainerPickler(file, writer).dump(tree)
-        container = file.getvalue()
-        if not writer.places:
-            raise TypeError(f"share(): there is no array in the {type(x).__qualname__}. Pickle it as it is")
-    copied = writer.copy()
-    handle = Handle((), cast(tuple[Place, ...], tuple(writer.places)), container, copied, writer.nbytes)
-    handle._segments = tuple(writer.segments)
-    return handle
+    file = io.BytesIO()
+    _ContainerPickler(file, writer).dump(tree)
+    if not writer.places:
+        raise TypeError(f"share(): there is no array in the {type(x).__qualname__}. Pickle it as it is")
+    return writer.finished(file.getvalue())
+
+
+def _share_array(x: Any, tensor: _core.Tensor) -> Handle:
+    writer = _Writer({id(tensor)} if _core.framework_name(x) == "dlbridge" else set())
+    writer.add(tensor)
+    return writer.finished(None)
 
 
 def empty_shared(shape: int | Sequence[int], dtype: Any = "float64", *, to: str | ModuleType = "nd") -> Any:

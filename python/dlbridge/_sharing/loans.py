@@ -67,11 +67,12 @@ class Loan:
     readonly = False  # of the mapping: the driver knows no other
     protocol = "__cuda_array_interface__"
 
-    def __init__(self, held: _Held, gpu: bytes, end: Callable[[_Held], None]) -> None:
-        """Owns what is held, until `end` takes it: not __del__, in which others would find the loan still."""
-        self.held, self.gpu, self.pid = held, gpu, os.getpid()
-        found = os.fstat(held.fd)
-        self.key = found.st_dev, found.st_ino
+    def __init__(self, held: _Held, key: tuple[int, int], gpu: bytes, end: Callable[[_Held], None]) -> None:
+        """Owns what is held, until `end` takes it: not __del__, in which others would find the loan still.
+
+        key: the device and number of the pipe's inode.
+        """
+        self.held, self.key, self.gpu, self.pid = held, key, gpu, os.getpid()
         weakref.finalize(self, end, held).atexit = False
 
     def mapped(self, nbytes: int, operation: str) -> Loan:
@@ -117,7 +118,8 @@ def lent(ordinal: int, memory: Memory | None) -> Loan:
     """A loan of this process's."""
     fd, other = os.pipe()
     os.close(other)
-    loan = Loan(_Held(fd, ordinal, memory), _uuid(ordinal), _end_lending)
+    found = os.fstat(fd)
+    loan = Loan(_Held(fd, ordinal, memory), (found.st_dev, found.st_ino), _uuid(ordinal), _end_lending)
     with _lock:
         _loans[loan.key] = loan
     return loan
@@ -345,19 +347,20 @@ def _name(gpu: bytes) -> str:
 def borrow(reference: LoanReference, operation: str) -> Loan:
     """The loan that another process has: mapped, and its data waited for on a stream. FileNotFoundError where it has it
     no more, CudaError where its GPU is not to be seen here."""
-    known = _loans.get((reference.device, reference.inode))
+    key = reference.device, reference.inode
+    known = _loans.get(key)
     if known is not None:
         return known
     if reference.gpu not in _ordinals():
         seen = ", ".join(map(_name, _ordinals())) or "none: " + _core.cuda_info()["reason"]
         raise _core.CudaError(
             f"{operation}: the array is on {_name(reference.gpu)}, and this process sees {seen}. Let it see that GPU, "
-            "by CUDA_VISIBLE_DEVICES or its container"
+            "by CUDA_VISIBLE_DEVICES, its container, or num_gpus= of an actor of Ray's"
         )
     ordinal = _ordinals()[reference.gpu]
     fd = segments.reached(reference, os.O_WRONLY, stat.S_ISFIFO, operation)
     held = _Held(fd, ordinal, None)
-    loan = Loan(held, reference.gpu, _end_borrowing)
+    loan = Loan(held, key, reference.gpu, _end_borrowing)
     if not segments.is_there(reference):  # still there: so the lender finds this end before it lets go
         segments.refuse_gone(reference.pid, operation)
     with nd_cuda().Device(ordinal):

@@ -45,17 +45,18 @@ class _Outbox:
         self._numbers = itertools.count()
         self._waiting: dict[int, tuple[Segment | Loan, ...]] = {}
         self._pipe: tuple[int, int] | None = None
+        self._address = 0, -1, 0, 0  # of its end for writing, as a ticket has it
 
     def post(self, segments: Sequence[Segment | Loan]) -> Ticket:
         with self._lock:
             if self._pipe is None:
                 self._pipe = os.pipe()
+                found = os.fstat(self._pipe[1])
+                self._address = os.getpid(), self._pipe[1], found.st_dev, found.st_ino
                 threading.Thread(target=self._receive, args=self._pipe[:1], name="dlbridge", daemon=True).start()
             number = next(self._numbers)
             self._waiting[number] = tuple(segments)
-            fd = self._pipe[1]
-        found = os.fstat(fd)
-        return Ticket(os.getpid(), fd, found.st_dev, found.st_ino, number)
+        return Ticket(*self._address, number)
 
     def _receive(self, fd: int) -> None:
         rest = b""

@@ -1,4 +1,4 @@
-"""A tensor transport of Ray's for host arrays on one node: a handle of `dlbridge.share` goes, the memory stays."""
+"""A tensor transport of Ray's for the arrays of one node: a handle of `dlbridge.share` goes, the memory stays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
+from ray.cloudpickle import CloudPickler
 from ray.experimental import register_tensor_transport
 from ray.experimental.rdt.tensor_transport_manager import (
     CommunicatorMetadata,
@@ -13,8 +14,9 @@ from ray.experimental.rdt.tensor_transport_manager import (
     TensorTransportMetadata,
 )
 
-from dlbridge import _array_types, _core
+from dlbridge import _array_types, _core, nd
 from dlbridge._sharing.handle import Handle, share
+from dlbridge.ray._store import _PROTOCOL
 
 
 @dataclass
@@ -29,8 +31,24 @@ def _node() -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
+def _as_host_arrays_go(x: nd.CudaArray) -> Any:
+    """Ray sends one type by a transport, and registers its serializer late: that of `nd.HostArray` is for both."""
+    ray_s = CloudPickler.dispatch.get(nd.HostArray)
+    return x.__reduce_ex__(_PROTOCOL) if ray_s is None else ray_s(x)
+
+
+CloudPickler.dispatch[nd.CudaArray] = _as_host_arrays_go  # in each actor, too: Ray loads the class below from here
+
+
+def _device_of(arrays: list[Any]) -> str:
+    """Ray knows one kind of device an object: a GPU's, where one of the arrays is there."""
+    return "cuda" if any(isinstance(_core.asdlpack(x), _core.CudaTensor) for x in arrays) else "cpu"
+
+
 class SharedMemoryTransport(TensorTransportManager):  # type: ignore[misc]
     """Ray makes one in each process. Its methods, and who calls them, are TensorTransportManager's."""
+
+    to: str | None = None  # the framework of what is read; None: that of what was sent
 
     def __init__(self) -> None:
         self.handles: dict[str, Handle] = {}  # by object: they keep the memory until Ray counts no reference
@@ -52,18 +70,12 @@ class SharedMemoryTransport(TensorTransportManager):  # type: ignore[misc]
     def extract_tensor_transport_metadata(self, obj_id: str, rdt_object: list[Any]) -> _Metadata:
         if not rdt_object:
             return _Metadata(tensor_meta=[])
-        for x in rdt_object:
-            device = _core.asdlpack(x).device
-            if device.type != "cpu":
-                raise NotImplementedError(
-                    f"ray: the transport of dlbridge carries host memory, and the array is on {device}. Copy it to the "
-                    'host first, or use Ray\'s "cuda_ipc" or "nccl" with a PyTorch tensor: convert(x, "torch")'
-                )
         if obj_id not in self.handles:  # of a task that was tried again: others may have the first handle
             self.handles[obj_id] = share(rdt_object)
         # The name of the dtype: Ray loads this on a thread without a frame, where the pickle of a DType cannot be read.
         meta = [(tuple(x.shape), str(x.dtype)) for x in rdt_object]
-        return _Metadata(tensor_meta=meta, tensor_device="cpu", handle=self.handles[obj_id], node=_node())
+        device, handle = _device_of(rdt_object), self.handles[obj_id]
+        return _Metadata(tensor_meta=meta, tensor_device=device, handle=handle, node=_node())
 
     def get_communicator_metadata(
         self, src_actor: Any, dst_actor: Any, backend: str | None = None
@@ -90,7 +102,7 @@ class SharedMemoryTransport(TensorTransportManager):  # type: ignore[misc]
                 f"ray: the memory is on node {tensor_transport_metadata.node}, and the reader on {here}. The transport "
                 "of dlbridge is for one node: use the object store between nodes, ray.put(x)"
             )
-        arrays: list[Any] = handle.open()
+        arrays: list[Any] = handle.open(self.to)
         return arrays
 
     def send_multiple_tensors(
@@ -107,12 +119,12 @@ class SharedMemoryTransport(TensorTransportManager):  # type: ignore[misc]
 
 def _type_of(framework: str) -> type:
     if framework == "nd":
-        from dlbridge import nd
-
         return nd.HostArray
-    return _array_types.types_of("ray.register_transport()", framework, ("nd", "jax", "torch"))[0]
+    return _array_types.types_of("ray.register_transport()", framework, ("nd", "cupy", "jax", "torch"))[0]
 
 
-def register(framework: str, name: str) -> None:
+def register(framework: str, name: str, to: str | None) -> None:
     """`dlbridge.ray.register_transport()`."""
-    register_tensor_transport(name, ["cpu"], SharedMemoryTransport, _type_of(framework))
+    # Ray makes it without arguments, in processes that get the class by value if it is one of ours.
+    transport = SharedMemoryTransport if to is None else type("To", (SharedMemoryTransport,), {"to": to})
+    register_tensor_transport(name, ["cpu", "cuda"], transport, _type_of(framework))
