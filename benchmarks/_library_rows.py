@@ -112,11 +112,12 @@ def rows(chosen: str) -> Iterator[tuple[str, str]]:
     for family in (*TRANSFORMS, *FUNCTIONS):
         sizes = SIZES if family in TRANSFORMS else MATRICES
         group = "fft" if family in TRANSFORMS else "linalg"
-        yield from ((family, size) for size in sizes if chosen in (group, family, "all"))
+        if not {group, family, "all"}.isdisjoint(chosen.split(",")):
+            yield from ((family, size) for size in sizes)
 
 
 def table(modules: dict[str, Any], chosen: str, seconds: float) -> list[str]:
-    """The lines of the table of the rows that are chosen: "fft", "linalg", the name of a function, or "all"."""
+    """The lines of the table of the rows that are chosen: "fft", "linalg", "all", or functions by name and comma."""
     names = list(modules)
     wanted = list(rows(chosen))
     lines = [

@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results")
-    parser.add_argument("-k", metavar="ROWS", help="fft, linalg, all, or the name of one function, by size instead")
+    parser.add_argument("-k", metavar="ROWS", help="fft, linalg, all, or functions by name and comma, by size instead")
     options = parser.parse_args(arguments)
     modules = libraries()
     if options.k:
