@@ -97,7 +97,7 @@ class DyingChild:
     def answer(self, timeout_s):
         return self.lines.pop(0) if self.lines else None
 
-    def close(self):
+    def close(self, wait_s):
         return "died of SIGABRT"
 
 

@@ -151,6 +151,14 @@ def test_crash_at_exit_is_a_cell(tmp_path, monkeypatch):
     assert any("SIGABRT" in c.reason for c in results.cells if c.status is Status.CRASHED)
 
 
+def test_hang_at_exit_is_a_cell_after_the_silence_that_was_asked_for(tmp_path, monkeypatch):  # a GPU's driver may
+    hangs = "import atexit, os, time; atexit.register(lambda: (os.closerange(3, 64), time.sleep(60)))"
+    plant(tmp_path, "bad", sound_but((IMPORT, hangs)))
+    results = run(["bad"], monkeypatch, tmp_path, timeout_s=2)
+    (cell,) = (c for c in results.cells if c.status is Status.HUNG)
+    assert "no end in 2 s" in cell.reason and results.exit_code == 1
+
+
 def test_two_that_do_not_bear_each_other_are_tried_apart(tmp_path, monkeypatch):
     plant(tmp_path, "one")
     clash = "import ctypes, os, sys\n    if 'one_lib' in sys.modules: os.abort()"

@@ -121,8 +121,8 @@ class Child:
             self._process.wait(_SAY_WHERE_S)
         self._process.kill()
 
-    def close(self, wait_s: float = 15.0) -> Ending:
-        """Waits for the end, and makes one where none comes."""
+    def close(self, wait_s: float) -> Ending:
+        """Waits for the end, and makes one where none comes. On a busy GPU contexts take long to go."""
         self._selector.close()
         os.close(self._read)
         status: int | None

@@ -110,12 +110,12 @@ def _work(job: dict[str, Any], options: _Options, on_message: Callable[[dict[str
         child.kill()
         raise
     finally:
-        ending = child.close()
+        ending = child.close(silence_s)
     if late is not None:
         late.log = ending.log
         raise late
     if ending.status is None:
-        raise Died(Status.HUNG, f"the worker {ending}", ending.log)
+        raise Died(Status.HUNG, f"no end in {silence_s:g} s; it was ended", ending.log)
     if ending.status or not ended:
         raise Died(Status.CRASHED, str(ending), ending.log)
 

@@ -231,7 +231,7 @@ def _run_child(name: str, framework: str, probed: Probed) -> bool:
     except TimeoutError:
         hung = True
         child.kill()
-    ending = child.close()
+    ending = child.close(_SILENCE_S)
     if ended:
         return True
     if at is None:  # it died on its way to the first case
