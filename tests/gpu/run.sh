@@ -59,9 +59,9 @@ memcheck() { sanitized_kernels memcheck; }
 racecheck() { sanitized_kernels racecheck; }
 synccheck() { sanitized_kernels synccheck; }
 
-# The oracle's BLAS would take all cores in every worker.
+# The oracle's BLAS and PyTorch would take all cores in every worker.
 suite() {
-  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 \
     "$python" -m pytest -q -ra -n "${WORKERS:-6}" --dist worksteal -p no:cacheprovider "$@"
 }
 tests() { suite --durations=15; }

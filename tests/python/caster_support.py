@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
+import build_folders
 import dlbridge
 import pytest
 
@@ -65,8 +65,7 @@ def compiler_command():
 @functools.cache
 def build():
     """The path of the built module. Skips by name where it cannot be built."""
-    folder = tempfile.mkdtemp(prefix="dlbridge-caster-")
-    path = os.path.join(folder, NAME + sysconfig.get_config_var("EXT_SUFFIX"))
+    path = str(build_folders.new("caster") / (NAME + sysconfig.get_config_var("EXT_SUFFIX")))
     command = [*compiler_command(), "-O0", "-fPIC", "-shared", *_sanitizer_flags(), str(SOURCE), "-o", path]
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}  # the compiler is not under test
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

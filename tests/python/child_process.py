@@ -1,15 +1,19 @@
 """A test in an interpreter of its own: what a crash, an import or the environment would spoil here."""
 
 import ast
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
+HANG_S = 300  # what takes longer is a hang: frameworks import for minutes where dozens of processes share a GPU
 
 
-def run_python(code, *arguments, status=0, timeout=120, cwd=None, **environment):
+def run_python(code, *arguments, status=0, timeout=HANG_S, cwd=None, **environment):
     """Runs `code` (or a script's path) in a new interpreter, which finds the helpers of the tests, too; the finished
     process, whose exit status must be `status`. An environment variable of None is left out."""
     head = [code] if str(code).endswith(".py") else ["-c", code]
@@ -28,9 +32,19 @@ def run_python(code, *arguments, status=0, timeout=120, cwd=None, **environment)
     return done
 
 
-def library_path(folder):
-    """LD_LIBRARY_PATH with a folder in front."""
-    return os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
+@contextlib.contextmanager
+def few_connections():
+    """Processes that start within it take the driver's 8 connections to the GPU, not the 32 of conftest.py. Where some
+    twenty processes took 32 each, the next got no context, "out of memory" on a GPU that was nine tenths empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+        yield
+
+
+def fake_driver(folder):
+    """The environment of a process whose driver is the libcuda.so.1 in a folder, with all its GPUs."""
+    paths = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)), "CUDA_VISIBLE_DEVICES": None}
 
 
 def cases_of(*scripts):

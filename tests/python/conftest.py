@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+import build_folders
 import pytest
 from dlbridge import _core
 
@@ -26,6 +27,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             item.add_marker(skip)
+
+
+def pytest_sessionfinish():
+    build_folders.remove()
 
 
 _failed = pytest.StashKey[bool]()

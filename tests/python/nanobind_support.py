@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
+import build_folders
 import pytest
 from caster_support import _sanitizer_flags, cxx_compiler, include_folders
 
@@ -42,7 +42,7 @@ def _library():
     """nanobind's own sources, compiled."""
     nanobind = pytest.importorskip("nanobind", "3.0")
     sources = Path(nanobind.source_dir())
-    path = Path(tempfile.mkdtemp(prefix="dlbridge-nanobind-")) / "nanobind.o"
+    path = build_folders.new("nanobind") / "nanobind.o"
     folders = (sources.parent / "include", sources.parent / "ext/robin_map/include", sysconfig.get_paths()["include"])
     _run([cxx_compiler(), "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG",
           *(f"-I{folder}" for folder in folders), "-c", sources / "nb_combined.cpp", "-o", path])  # fmt: skip
@@ -58,7 +58,7 @@ def build(source=SOURCE, split=False, flags=(), folder=None):
         suffix, others = ".abi3.so", SPLIT
     else:
         suffix, others = sysconfig.get_config_var("EXT_SUFFIX"), (_library(),)
-    path = (folder or Path(tempfile.mkdtemp(prefix="dlbridge-nanobind-"))) / (Path(source).stem + suffix)
+    path = (folder or build_folders.new("nanobind")) / (Path(source).stem + suffix)
     _run([*command, *others, "-o", path])
     return path
 

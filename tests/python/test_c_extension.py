@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
+import build_folders
 import dlbridge
 import pytest
 from caster_support import _sanitizer_flags, include_folders
@@ -64,7 +64,7 @@ LANGUAGES = {"C": from_c, "Cython": from_cython, "Rust": from_rust}
 @functools.cache
 def build(language):
     """The folder of the module."""
-    folder = Path(tempfile.mkdtemp(prefix=f"dlbridge-{language}-"))
+    folder = build_folders.new(language)
     LANGUAGES[language](folder)
     return folder
 

@@ -9,7 +9,7 @@ import caster_support
 import dlbridge
 import pytest
 from caster_support import matrix
-from child_process import library_path, run_python
+from child_process import fake_driver, run_python
 from dlbridge import _core
 from lifecycle_support import Exporter, compile_shared, nothing_lost
 
@@ -274,7 +274,7 @@ def test_cuda_with_a_fake_driver(ext, case, tmp_path_factory):
         folder.mkdir()
         compile_shared(cuda / "fake_libcuda.c", folder, "libcuda.so.1")
     build = caster_support.build()
-    done = run_python(cuda / "caster_cases.py", case, build, LD_LIBRARY_PATH=library_path(folder))
+    done = run_python(cuda / "caster_cases.py", case, build, **fake_driver(folder))
     assert done.stdout == "passed\n"
 
 

@@ -10,7 +10,7 @@ import dlbridge
 import pytest
 from caster_support import matrix
 from dlbridge import _core, asdlpack, nd
-from lifecycle_support import FLOAT32, Exporter, nothing_lost
+from lifecycle_support import FLOAT32, Exporter, host_array, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
@@ -32,7 +32,7 @@ def _tensorflow(a):
 MAKERS = {
     "numpy": lambda a: a,
     "torch": _torch,
-    "nd": nd.asarray,
+    "nd": host_array,
     "jax": _jax,
     "tensorflow": _tensorflow,
     "memoryview": memoryview,
@@ -165,7 +165,7 @@ def test_a_converted_argument_comes_back_as_what_it_became(ext):
 def test_a_result_of_a_framework_that_is_named_at_run_time(ext):
     begin = ext.released()
     assert type(ext.named("numpy")) is np.ndarray
-    assert type(ext.named("nd")) is type(nd.zeros(1))
+    assert type(ext.named("nd")) is type(nd.zeros(1, device="cpu"))
     assert type(ext.named("memoryview")) is memoryview
     assert isinstance(ext.named("dlbridge"), dlbridge.Tensor)
     assert isinstance(ext.unnamed(), dlbridge.Tensor)

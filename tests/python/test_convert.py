@@ -348,7 +348,7 @@ def test_refusals_name_the_function_that_was_called(source, to, call, operation)
 @pytest.mark.parametrize(
     ("call", "operation"),
     [
-        (lambda nd, x: nd.asarray(x), "nd.asarray"),
+        (lambda nd, x: nd.asarray(x, device="cpu"), "nd.asarray"),
         (lambda nd, x: np.asarray(asdlpack(x).__array__(dtype=object())), None),
     ],
     ids=["nd.asarray", "control"],

@@ -11,7 +11,7 @@ from pathlib import Path
 import caster_support
 import dlbridge
 import pytest
-from child_process import run_python
+from child_process import HANG_S, run_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -25,7 +25,7 @@ def installed():
 
 
 def run(*command, **options):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, **options)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=HANG_S, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

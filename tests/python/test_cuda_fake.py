@@ -5,7 +5,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from child_process import library_path, run_python
+from child_process import fake_driver, run_python
 from lifecycle_support import compile_shared
 
 CUDA_TESTS = Path(__file__).parent.parent / "cuda"
@@ -27,7 +27,7 @@ CASES, ENVIRONMENT = _read_scripts()
 
 
 @pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory):
+def driver(tmp_path_factory):
     """The folder that holds the fake libcuda.so.1."""
     folder = tmp_path_factory.mktemp("fake_cuda")
     compile_shared(CUDA_TESTS / "fake_libcuda.c", folder, "libcuda.so.1")
@@ -41,8 +41,9 @@ def test_every_environment_belongs_to_a_case():
 
 
 @pytest.mark.parametrize(("script", "case"), CASES, ids=[name.removeprefix("test_") for _, name in CASES])
-def test_cuda(script, case, fake_driver):
-    if "numpy" in case:
-        pytest.importorskip("numpy", reason="the case is about NumPy")
-    done = run_python(script, case, LD_LIBRARY_PATH=library_path(fake_driver), **ENVIRONMENT.get(case, {}))
+def test_cuda(script, case, driver):
+    for name, module, reason in (("numpy", "numpy", "the case is about NumPy"), ("ray_itself", "ray", "Ray is tested")):
+        if name in case:
+            pytest.importorskip(module, reason=reason)
+    done = run_python(script, case, **{**fake_driver(driver), **ENVIRONMENT.get(case, {})})
     assert done.stdout == "passed\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dlbridge
 import pytest
+from child_process import HANG_S
 from dlbridge import asdlpack, convert, nd
 
 np = pytest.importorskip("numpy", reason="NumPy is Dask's")
@@ -23,7 +24,6 @@ from distributed.protocol import deserialize, serialize, to_serialize  # noqa: E
 from dlbridge.dask import _frames  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECONDS = 60  # what a result may take on a busy machine
 
 
 def over_the_wire(x, receive=bytearray):
@@ -150,7 +150,7 @@ async def through_tcp(messages):
         comm = await connect(listener.contact_address)
         for message in messages:
             await comm.write(message)
-        await asyncio.wait_for(done.wait(), SECONDS)
+        await asyncio.wait_for(done.wait(), HANG_S)
         await comm.close()
     return found
 
@@ -296,14 +296,14 @@ def test_chunks_on_a_gpu_stay_there(name):
 def client():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None) as cluster,
-        Client(cluster, timeout=SECONDS) as client,
+        Client(cluster, timeout=HANG_S) as client,
     ):
         yield client
 
 
 def test_a_worker_registers_by_itself_when_an_array_arrives(client):
     for x, expected in ((nd.arange(4, device="cpu"), "HostArray"), (asdlpack(bytearray(4)), "HostTensor")):
-        found = client.submit(dask_work.kinds, client.scatter(x), pure=False).result(SECONDS)
+        found = client.submit(dask_work.kinds, client.scatter(x), pure=False).result(HANG_S)
         assert found == (expected, str(x.dtype), True)
 
 
@@ -312,10 +312,10 @@ def test_arrays_go_to_a_worker_from_there_to_another_and_come_back(client):
     x = nd.arange(100_000, dtype="float64", device="cpu")
     there = client.submit(dask_work.doubled, client.scatter(x, workers=[first]), workers=[first], pure=False)
     onward = client.submit(dask_work.doubled, there, workers=[second], pure=False)
-    found = onward.result(SECONDS)
+    found = onward.result(HANG_S)
     assert type(found) is nd.HostArray and not found.readonly
     assert (found == x * 4).all()
-    tensor = client.submit(dask_work.tensor, onward, workers=[first], pure=False).result(SECONDS)
+    tensor = client.submit(dask_work.tensor, onward, workers=[first], pure=False).result(HANG_S)
     assert isinstance(tensor, dlbridge.HostTensor) and (nd.asarray(tensor) == found).all()
 
 
@@ -326,8 +326,8 @@ def test_arrays_of_other_frameworks_between_workers(client, frameworks):
     first, second = client.scheduler_info()["workers"]
     for framework, dtype in (("torch", "bfloat16"), ("jax", "float32")):
         x = client.submit(dask_work.made, framework, dtype, 100, workers=[first], pure=False)
-        assert client.submit(dask_work.total, x, workers=[second], pure=False).result(2 * SECONDS) == 4950
-        found = x.result(SECONDS)
+        assert client.submit(dask_work.total, x, workers=[second], pure=False).result(HANG_S) == 4950
+        found = x.result(HANG_S)
         assert type(found).__module__.partition(".")[0].removesuffix("lib") == framework
         assert convert(found, "dlbridge").dtype == dtype
 
@@ -336,9 +336,9 @@ def test_dask_array_on_the_cluster(client):
     source = np.random.default_rng(0).random((400, 50))
     # Chunks become nd arrays in the workers: the client keeps the arrays of a graph that it sent, NumPy's as ours.
     x = da.from_array(source, chunks=(100, 50)).map_blocks(dask_work.as_nd).persist()
-    wait(x, timeout=SECONDS)
+    wait(x, timeout=HANG_S)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
-    found = client.compute(x.T @ x / len(source)).result(SECONDS)
+    found = client.compute(x.T @ x / len(source)).result(HANG_S)
     assert type(found) is nd.HostArray
     np.testing.assert_allclose(nd.asnumpy(found), np.corrcoef(source.T), atol=1e-12)
 
@@ -351,7 +351,7 @@ def test_the_program_of_the_readme_runs(tmp_path):
     assert len(program.strip().splitlines()) <= 10
     (tmp_path / "program.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=4 * SECONDS, check=False
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "HostArray" in done.stdout or "CudaArray" in done.stdout

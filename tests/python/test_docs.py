@@ -103,9 +103,14 @@ def run_page(page, kinds):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working directory, from which files are imported, too."""
+    """The working directory, from which files are imported, too; the next page imports its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for path in tmp_path.glob("*.py"):
+        module = sys.modules.get(path.stem)  # which may be an installed one of that name
+        if module is not None and getattr(module, "__file__", None) == str(path):
+            del sys.modules[path.stem]
 
 
 RUNNABLE = [

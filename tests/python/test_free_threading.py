@@ -160,7 +160,7 @@ def test_a_base_that_dies_while_its_views_are_asked() -> None:
 
 
 def test_one_array_changed_by_two_threads_stays_an_array() -> None:
-    array = nd.zeros((64, 64))
+    array = nd.zeros((64, 64), device="cpu")
     shared = np.from_dlpack(array)
 
     def work(number: int) -> None:

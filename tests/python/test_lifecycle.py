@@ -340,7 +340,7 @@ def test_weak_references_do_not_keep_a_tensor():
 
 
 @pytest.mark.parametrize(
-    "make", ["asdlpack(m)", "nd.from_dlpack(asdlpack(m))", "asdlpack(asdlpack(m))", "nd.asarray(m)"]
+    "make", ["asdlpack(m)", "nd.from_dlpack(asdlpack(m))", "asdlpack(asdlpack(m))", "nd.asarray(m, device='cpu')"]
 )
 def test_a_dead_cycle_may_hold_a_memoryview_that_still_lends(make):
     code = f"""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_process import HANG_S
 
 pytest.importorskip("numpy", reason="NumPy makes the arrays")
 pytest.importorskip("mpi4py", reason="mpi4py is what takes the buffers")
@@ -30,7 +31,7 @@ def run(processes, *arguments):
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_MCA_rmaps_default_mapping_policy"):
         environment.setdefault(name, ":oversubscribe" if name.startswith("PRTE") else "1")  # Open MPI's; MPICH asks not
     command = [str(MPIEXEC), "-n", str(processes), sys.executable, str(PROGRAM), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0 and "passed" in done.stdout, f"{done.stdout}\n{done.stderr}"
     return done
 

@@ -11,7 +11,7 @@ import nanobind_support
 import pytest
 from child_process import run_python
 from dlbridge import asdlpack, nd
-from lifecycle_support import nothing_lost
+from lifecycle_support import host_array, nothing_lost
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
 
@@ -29,7 +29,7 @@ def _torch(a):
     return pytest.importorskip("torch", reason="PyTorch is not installed").from_numpy(a)
 
 
-MAKERS = {"numpy": np.asarray, "torch": _torch, "nd": nd.asarray, "Tensor": asdlpack}
+MAKERS = {"numpy": np.asarray, "torch": _torch, "nd": host_array, "Tensor": asdlpack}
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------

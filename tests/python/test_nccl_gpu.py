@@ -41,6 +41,7 @@ def stream():
 def on_gpu(framework, dtype="float32"):
     """The values as an array of the framework, and what receives them: nd's where the framework's are immutable."""
     loaded = getattr(gpu, framework)() if framework != "nd" else nd
+    current(0)  # JAX leaves its last GPU current in the thread that starts it
     x = nd.asarray(VALUES, device="cuda").astype(dtype)
     sent = x if framework == "nd" else dlbridge.convert(x, loaded)
     if framework in ("nd", "jax"):

@@ -297,7 +297,12 @@ WRONG = {
     ),
     "dtype": (lambda x: x.astype("float64"), "like:0", dlbridge.DataError, "has shape .* and dtype float64, and must"),
     "count": (lambda x: (x * 1, x * 1), ["like:0"], dlbridge.DataError, "the function gave 2 results, and out says 1"),
-    "no tuple": (lambda x: x * 1, ["like:0"], dlbridge.DataError, "the function gave one HostArray, and out says 1"),
+    "no tuple": (
+        lambda x: x * 1,
+        ["like:0"],
+        dlbridge.DataError,
+        "the function gave one (Host|Cuda)Array, and out says 1",
+    ),
     "no array": (lambda x: 3, "like:0", dlbridge.ProtocolError, "int"),
     "argument": (lambda x: x, "like:0", dlbridge.DataError, "lies in the memory of an argument. Give a copy"),
     "view": (lambda x: x[::-1], "like:0", dlbridge.DataError, "lies in the memory of an argument. Give a copy"),

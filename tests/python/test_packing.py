@@ -101,4 +101,4 @@ def test_big_endian_arrays_enter_nd_under_copy_true():
     big = np.arange(3, dtype=">i4")
     assert dlbridge.nd.asarray(big, copy=True, device="cpu").tolist() == [0, 1, 2]
     with pytest.raises(BufferError, match="copy=True"):
-        dlbridge.nd.asarray(big)
+        dlbridge.nd.asarray(big, device="cpu")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from child_process import HANG_S
 
 pytest.importorskip("jinja2", reason="the page's template")
 
@@ -127,7 +128,7 @@ def chromium(path, folder, *options):
     command_line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000"]
     profile = f"--user-data-dir={folder / 'profile'}"
     return subprocess.run(
-        [*command_line, profile, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*command_line, profile, *options, path.as_uri()], capture_output=True, text=True, timeout=HANG_S, check=True
     ).stdout
 
 

@@ -9,7 +9,7 @@ import sys
 import dlbridge
 import dlbridge.tests
 import pytest
-from child_process import run_python
+from child_process import HANG_S, run_python
 from dlbridge import __main__ as command
 from dlbridge.tests import _cases, _loader, _patience, _plan, _results, _runner, frameworks
 from dlbridge.tests._results import Status
@@ -41,7 +41,10 @@ def test_full_matrix_of_everything_installed(tmp_path):
     # In a process of its own: a framework that ends it at import (MPI without its daemon) must not end the tests.
     report = tmp_path / "report.json"
     done = subprocess.run(
-        [sys.executable, "-m", "dlbridge", "--full", "--json", str(report)], capture_output=True, text=True, timeout=280
+        [sys.executable, "-m", "dlbridge", "--full", "--json", str(report)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
     )
     assert report.exists(), f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     exchanges = json.loads(report.read_text())["exchanges"]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import dlbridge
 import pytest
+from child_process import HANG_S
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 PLATFORM = sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -74,7 +75,7 @@ def start(path, home, *arguments, python=sys.executable, **environment):
 
 def run(path, home, *arguments, status=7, **options):
     process = start(path, home, *arguments, **options)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == status, out + err
     return out, err
 
@@ -232,7 +233,7 @@ def test_folder_is_private(tmp_path, small):
 
 def test_many_at_once_share_one_folder(tmp_path, small):
     processes = [start(small, tmp_path / "home") for _ in range(8)]
-    outs = {process.communicate(timeout=120) for process in processes}
+    outs = {process.communicate(timeout=HANG_S) for process in processes}
     assert outs == {(f"{unpacked(tmp_path / 'home')[0]}/dlbridge/__init__.py \n".replace(" \n", "\n"), "")}
     assert len(unpacked(tmp_path / "home")) == 1
 

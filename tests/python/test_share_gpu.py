@@ -13,7 +13,7 @@ import dlbridge.multiprocessing
 import gpu_frameworks as gpu
 import pytest
 import share_gpu_workers as workers
-from child_process import run_python
+from child_process import HANG_S, few_connections, run_python
 from dlbridge import nd, share
 from dlbridge._sharing import loans
 from dlbridge.tests._gate import Gate
@@ -32,7 +32,8 @@ class Other:
         context = multiprocessing.get_context("spawn")
         self.connection, there = context.Pipe()
         self.process = context.Process(target=workers.serve, args=(there,))
-        self.process.start()
+        with few_connections():
+            self.process.start()
         there.close()
 
     def begin(self, work, *arguments):
@@ -40,7 +41,7 @@ class Other:
 
     def end(self, waiting=lambda: nd.cuda.Device(0).synchronize()):
         """What it answers; it may wait for work of this process, which a driver without a GPU does when asked."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + HANG_S
         while not self.connection.poll(0.05):
             assert time.monotonic() < until, "the other process does not answer"
             waiting()
@@ -56,7 +57,7 @@ class Other:
 
     def close(self, status=0):
         self.connection.close()
-        self.process.join(60)
+        self.process.join(HANG_S)
         assert self.process.exitcode == status
         self.process.close()
 
@@ -79,7 +80,7 @@ def nothing_is_kept(request):
 
 
 def soon(condition):
-    until = time.monotonic() + 30
+    until = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < until, "it did not come to pass"
         gc.collect()
@@ -200,7 +201,7 @@ if __name__ == "__main__":
     other.close()
     print(handle.copied)
 """
-    done = run_python(script, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    done = run_python(script, CUDA_DEVICE_MAX_CONNECTIONS=None, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     assert done.stdout.split() == ["True"]
 
 
@@ -274,7 +275,8 @@ def test_a_gpu_that_has_another_number_elsewhere_is_found(monkeypatch):
 
 
 def test_a_fork_is_told_that_cuda_does_not_work_in_it():
-    run_python("""
+    with few_connections():
+        run_python("""
 import os, pickle
 from dlbridge import nd, share
 

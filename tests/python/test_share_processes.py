@@ -15,7 +15,7 @@ from pathlib import Path
 import dlbridge
 import pytest
 import share_workers
-from child_process import run_python
+from child_process import HANG_S, run_python
 from dlbridge import asdlpack, empty_shared, nd, share
 from dlbridge._sharing import messages
 from dlbridge.multiprocessing import SMALL, install, uninstall
@@ -47,14 +47,14 @@ def installed():
 @pytest.fixture(autouse=True)
 def every_message_was_read():
     yield
-    until = time.monotonic() + 10
+    until = time.monotonic() + HANG_S
     while messages.waiting() and time.monotonic() < until:
         time.sleep(0.01)
     assert messages.waiting() == 0
 
 
 def ended(process):
-    process.join(60)
+    process.join(HANG_S)
     assert process.exitcode == 0
     process.close()
 
@@ -75,7 +75,7 @@ def test_handles_travel_by_arguments_queues_and_pipes(context):
     process = context.Process(target=share_workers.answer, args=(there, back, share_workers.open_and_write, 7))
     process.start()
     there.put(share(x))  # dropped here at once: the message keeps the memory
-    assert back.get(timeout=60) == (0.0, "numpy")
+    assert back.get(timeout=HANG_S) == (0.0, "numpy")
     assert x[0] == 7
     ended(process)
 
@@ -183,7 +183,7 @@ def test_a_child_that_ends_waits_until_its_last_message_is_read(context):
     process = context.Process(target=share_workers.put_and_end, args=(queue, 100_000))
     process.start()
     time.sleep(1)
-    tensor, handle = queue.get(timeout=60)
+    tensor, handle = queue.get(timeout=HANG_S)
     ended(process)
     assert tensor.nbytes == 100_000
     assert bytes(memoryview(handle.open()))[-1:] == b"x"  # the maker is gone: this process has the memory
@@ -193,9 +193,9 @@ def test_a_message_of_a_process_that_was_killed_is_an_error_in_words(spawn):
     queue = spawn.Queue()
     process = spawn.Process(target=share_workers.put_and_be_killed, args=(queue,))
     process.start()
-    process.join(60)
+    process.join(HANG_S)
     with pytest.raises(FileNotFoundError, match="ended"):
-        queue.get(timeout=60)
+        queue.get(timeout=HANG_S)
     process.close()
 
 
@@ -320,7 +320,7 @@ print(done.stdout.decode())
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted + f'"{sys.executable}" "{script}"'],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
     except FileNotFoundError:

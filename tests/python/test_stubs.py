@@ -8,13 +8,14 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
+import build_folders
 import caster_support
 import dlbridge
 import nanobind_support
 import pytest
+from child_process import HANG_S
 
 pytestmark = pytest.mark.no_sanitizer  # interpreters of their own; nothing here runs what is under test
 
@@ -25,7 +26,7 @@ def run(*command, folder, status=(0,)):
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", *map(str, command)],
-        capture_output=True, text=True, cwd=folder, timeout=300, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, cwd=folder, timeout=HANG_S, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert done.returncode in status, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -51,7 +52,7 @@ GENERATORS = {"pybind11-stubgen": by_pybind11, "nanobind.stubgen": by_nanobind}
 @functools.cache
 def make(generator):
     """The folder of the module and its stub."""
-    folder = Path(tempfile.mkdtemp(prefix="dlbridge-stubs-"))
+    folder = build_folders.new("stubs")
     GENERATORS[generator](folder)
     return folder
 

@@ -54,6 +54,18 @@ def test_contiguous_is_dense_in_c_order(shape, strides, contiguous):
     assert tensor_on(shape=shape, strides=strides, byte_offset=16).is_contiguous is contiguous
 
 
+def test_a_part_of_a_tensor_under_another_description():
+    tensor = asdlpack(bytearray(range(12)))
+    part = _core.reinterpret(tensor, dtype="uint16", shape=(2,), offset=4)
+    assert part.data_ptr - tensor.data_ptr == 4 and memoryview(part).tolist() == [0x0504, 0x0706]
+    assert _core.reinterpret(tensor, shape=(0,), offset=12).shape == (0,)
+    for offset, count in ((9, 2), (0, 7), (13, 0), (2**63, 1)):
+        with pytest.raises(ValueError, match="12 bytes are there"):
+            _core.reinterpret(tensor, dtype="uint16", shape=(count,), offset=offset)
+    with pytest.raises(ValueError, match="12 bytes are there"):
+        _core.reinterpret(tensor, dtype="uint16", shape=(2,))
+
+
 @pytest.mark.parametrize("name", ["shape", "strides", "dtype", "device", "data_ptr", "owner", "readonly", "nothing"])
 def test_attributes_cannot_be_set(name):
     tensor = asdlpack(b"abc")

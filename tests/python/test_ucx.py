@@ -4,13 +4,13 @@ import asyncio
 import os
 
 import pytest
+from child_process import HANG_S
 from dlbridge import asdlpack, convert, nd
 
 os.environ.setdefault("UCX_TLS", "tcp,self,sm")  # and no GPU
 os.environ.setdefault("UCX_WARN_UNUSED_ENV_VARS", "n")
 np = pytest.importorskip("numpy", reason="the oracle of the tests")
 ucxx = pytest.importorskip("ucxx", reason="ucxx moves the memory", exc_type=ImportError)
-SECONDS = 30
 
 
 async def echo(sent, received):
@@ -34,7 +34,7 @@ async def echo(sent, received):
 
 
 def there_and_back(sent, received):
-    asyncio.run(asyncio.wait_for(echo(sent, received), SECONDS))
+    asyncio.run(asyncio.wait_for(echo(sent, received), HANG_S))
     ucxx.reset()
 
 

@@ -6,14 +6,14 @@ import gc
 import importlib.util
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
+import build_folders
 import caster_support
 import nanobind_support
 import pytest
-from dlbridge import Tensor, nd
-from lifecycle_support import nothing_lost
+from dlbridge import Tensor
+from lifecycle_support import host_array, nothing_lost
 from test_c_extension import SUFFIX, compile_c
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
@@ -23,7 +23,7 @@ SOURCES = Path(__file__).parents[1] / "whole_extension"
 
 
 def compile_cpp(name, command, *others):
-    path = Path(tempfile.mkdtemp(prefix=f"dlbridge-{name}-")) / f"{name}{SUFFIX}"
+    path = build_folders.new(name) / f"{name}{SUFFIX}"
     command = [*command, "-O0", "-fPIC", "-shared", SOURCES / f"{name}.cpp", SOURCES / "functions.cpp", *others]
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     done = subprocess.run(
@@ -34,7 +34,7 @@ def compile_cpp(name, command, *others):
 
 
 def in_c():
-    path = Path(tempfile.mkdtemp(prefix="dlbridge-whole-c-")) / f"whole_c{SUFFIX}"
+    path = build_folders.new("whole-c") / f"whole_c{SUFFIX}"
     compile_c(SOURCES / "whole_c.c", path, "-Wall", "-Wextra", "-Wconversion", "-Werror")
     return path
 
@@ -62,7 +62,7 @@ def whole(request):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("make", [np.asarray, nd.asarray], ids=["numpy", "nd"])
+@pytest.mark.parametrize("make", [np.asarray, host_array], ids=["numpy", "nd"])
 def test_three_dtypes_in_and_the_callers_framework_out(whole, make, dtype):
     a = make(np.arange(4).astype(dtype))
     with nothing_lost():

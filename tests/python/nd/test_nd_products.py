@@ -1,14 +1,11 @@
 """Matrix products in every layout, by the BLAS of the process and by the ndarray's own loops."""
 
 import itertools
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from child_process import HANG_S
+from child_process import run_python
 from dlbridge import nd
 from nd_support import check
 
@@ -63,11 +60,14 @@ def test_products_of_every_layout(dtype):
 
 
 def test_products_without_the_blas_of_the_process():
-    code = f"import test_nd_products as t\nfor dtype in {DTYPES}: t.compare_all_layouts(dtype)"
-    here = str(pathlib.Path(__file__).parent)
-    paths = [here, str(pathlib.Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "DLBRIDGE_BLAS": "0", "PYTHONPATH": os.pathsep.join(paths)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=HANG_S)
+    here = pathlib.Path(__file__)
+    code = f"""
+import sys
+sys.path += {[str(here.parent), str(here.parents[2])]}
+import test_nd_products as t
+for dtype in {DTYPES}: t.compare_all_layouts(dtype)
+"""
+    run_python(code, DLBRIDGE_BLAS="0")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "complex64"])
