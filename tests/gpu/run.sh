@@ -61,7 +61,7 @@ synccheck() { sanitized_kernels synccheck; }
 
 # The oracle's BLAS and PyTorch would take all cores in every worker.
 suite() {
-  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 DLBRIDGE_FAILURES="$out/$step-failures.txt" \
     "$python" -m pytest -q -ra -n "${WORKERS:-6}" --dist worksteal -p no:cacheprovider "$@"
 }
 tests() { suite --durations=15; }
@@ -97,7 +97,7 @@ rounds() {
 load_lanes() {
   local pids=() lane failures=0 lanes="${LOAD_LANES:-1}"
   for lane in $(seq "$lanes"); do
-    rounds $(((${ROUNDS:-10} + lanes - lane) / lanes)) suite -m gpu >"$out/load-$lane.txt" 2>&1 & pids+=($!)
+    rounds $(((${ROUNDS:-10} + lanes - lane) / lanes)) suite -m gpu --durations=25 >"$out/load-$lane.txt" 2>&1 & pids+=($!)
   done
   for lane in "${!pids[@]}"; do wait "${pids[$lane]}" || failures=$((failures + 1)); done
   cat "$out"/load-*.txt

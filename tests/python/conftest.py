@@ -33,6 +33,14 @@ def pytest_sessionfinish():
     build_folders.remove()
 
 
+def pytest_runtest_logreport(report):
+    """A run that is cut off has said what failed, and why."""
+    path = os.environ.get("DLBRIDGE_FAILURES")
+    if report.failed and path and "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(path, "a") as file:
+            file.write(f"==== {report.when} of {report.nodeid}\n{report.longreprtext}\n")
+
+
 _failed = pytest.StashKey[bool]()
 
 
