@@ -1,6 +1,7 @@
 """The self-test runner: it finds what is there, and fails on a wrong value, a wrong pointer, a lost mark, a leak."""
 
 import dataclasses
+import gc
 import io
 import json
 import subprocess
@@ -230,6 +231,13 @@ class Clock:
 
     def sleep(self, seconds):
         self.now += seconds
+
+
+def test_a_heap_that_the_caller_has_frozen_stays_so():
+    assert gc.get_freeze_count() > 0  # conftest.py has
+    with _patience.cheap_collections():
+        pass
+    assert gc.get_freeze_count() > 0
 
 
 def test_who_never_gives_back_is_not_waited_for_in_full_every_time(monkeypatch):

@@ -49,7 +49,13 @@ class Patience:
 
 @contextlib.contextmanager
 def cheap_collections() -> Iterator[None]:
-    """Leaves what is loaded by now out of garbage collections: with six frameworks each would take 0.1 s."""
+    """Leaves what is loaded by now out of garbage collections: with six frameworks each would take 0.1 s.
+
+    Who calls may have done so, and keeps it: gc.unfreeze() would end that, too.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
