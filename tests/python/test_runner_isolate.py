@@ -151,12 +151,24 @@ def test_crash_at_exit_is_a_cell(tmp_path, monkeypatch):
     assert any("SIGABRT" in c.reason for c in results.cells if c.status is Status.CRASHED)
 
 
-def test_hang_at_exit_is_a_cell_after_the_silence_that_was_asked_for(tmp_path, monkeypatch):  # a GPU's driver may
-    hangs = "import atexit, os, time; atexit.register(lambda: (os.closerange(3, 64), time.sleep(60)))"
-    plant(tmp_path, "bad", sound_but((IMPORT, hangs)))
+# When nothing more is to be heard of it, as where a GPU's driver takes a process down.
+HANGS_AT_EXIT = "import atexit, os, time; atexit.register(lambda: (os.closerange(3, 64), time.sleep(600)))"
+
+
+def test_hang_at_exit_is_a_cell_after_the_silence_that_was_asked_for(tmp_path, monkeypatch):
+    plant(tmp_path, "bad", sound_but((IMPORT, HANGS_AT_EXIT)))
     results = run(["bad"], monkeypatch, tmp_path, timeout_s=2)
     (cell,) = (c for c in results.cells if c.status is Status.HUNG)
     assert "no end in 2 s" in cell.reason and results.exit_code == 1
+
+
+def test_hang_at_exit_ends_with_the_limit_of_the_whole_run(tmp_path, monkeypatch):
+    plant(tmp_path, "bad", sound_but((IMPORT, HANGS_AT_EXIT)))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    chosen, _ = _runner.choose(["bad"])
+    results = _isolate.run_isolated(chosen, {}, full=False, progress=_runner.NoProgress(), limit_s=3)
+    assert "the limit of 3 s was reached" in results.stopped
 
 
 def test_two_that_do_not_bear_each_other_are_tried_apart(tmp_path, monkeypatch):

@@ -201,7 +201,8 @@ if __name__ == "__main__":
     other.close()
     print(handle.copied)
 """
-    done = run_python(script, CUDA_DEVICE_MAX_CONNECTIONS=None, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    with few_connections():
+        done = run_python(script, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     assert done.stdout.split() == ["True"]
 
 

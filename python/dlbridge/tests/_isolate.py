@@ -110,12 +110,12 @@ def _work(job: dict[str, Any], options: _Options, on_message: Callable[[dict[str
         child.kill()
         raise
     finally:
-        ending = child.close(silence_s)
+        ending = child.close(min(silence_s, deadline.left_s()))
+    if late is None and ending.status is None:
+        late = Died(Status.HUNG, f"no end in {silence_s:g} s; it was ended") if deadline.left_s() else deadline.strike()
     if late is not None:
         late.log = ending.log
         raise late
-    if ending.status is None:
-        raise Died(Status.HUNG, f"no end in {silence_s:g} s; it was ended", ending.log)
     if ending.status or not ended:
         raise Died(Status.CRASHED, str(ending), ending.log)
 
