@@ -1,58 +1,17 @@
 #include "ndarray/runtime/storage.h"
 
-#include <sys/mman.h>
-
 #include <array>
-#include <cstdlib>
 #include <new>
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
 #include "ndarray/runtime/caching_pool.h"
+#include "ndarray/runtime/host_pool.h"
 #include "ndarray/runtime/storage_list.h"
 
 namespace dlbridge::nd {
 
 namespace {
-
-// Ordinary memory, aligned to a cache line: what host kernels and consumers' vector loads want. Large arrays are asked
-// to lie in huge pages: the first touch of 256 MiB in pages of 4 KiB takes longer than the copy that fills it.
-class HostResource final : public MemoryResource {
- public:
-  Status allocate(Storage& storage) override {
-    storage.device = {kDLCPU, 0};  // not page-locked, whatever kind of host memory the device names
-    const std::size_t alignment = storage.bytes >= kMapped ? kHugePage : kAlignment;
-    const std::size_t padded = (storage.bytes + alignment - 1) / alignment * alignment;
-    storage.data = padded >= storage.bytes ? std::aligned_alloc(alignment, padded) : nullptr;
-    if (storage.data == nullptr)
-      return {ErrorCode::kOutOfMemory,
-              "the host has no " + std::to_string(storage.bytes) + " bytes for an array. Free other arrays first"};
-    if (storage.bytes >= kLarge) advise(storage.data, padded);
-    return {};
-  }
-  void release(Storage& storage) noexcept override { std::free(storage.data); }
-
- private:
-  static constexpr std::size_t kAlignment = 64;
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  static constexpr std::size_t kLarge = std::size_t{4} << 20;
-  // From here on the C library maps a block anew each time. Smaller ones it gives out again, but not where they were
-  // aligned to a huge page: such a request is larger than the block that it leaves.
-  static constexpr std::size_t kMapped = std::size_t{32} << 20;
-
-  // A hint for the huge pages that lie in the block whole: not every kernel has them.
-  static void advise(void* data, std::size_t bytes) noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-    const std::uintptr_t last = (begin + bytes) / kHugePage * kHugePage;
-    if (first < last) static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
-  }
-};
-
-HostResource& host_resource() noexcept {
-  static auto* resource = new HostResource;  // immortal: arrays may be freed at the very end of the process
-  return *resource;
-}
 
 // Slot 0 is the host's, slot 1 + i CUDA device i's.
 constexpr std::size_t kSlots = 1 + static_cast<std::size_t>(cuda::kMaxDevices);
@@ -69,7 +28,7 @@ void release_memory(Storage* storage) noexcept {
 }
 
 [[gnu::cold, gnu::noinline]] MemoryResource& make_resource(DLDevice device) {
-  MemoryResource* made = is_cuda(device) ? static_cast<MemoryResource*>(&default_pool()) : &host_resource();
+  MemoryResource* made = is_cuda(device) ? static_cast<MemoryResource*>(&default_pool()) : &host_pool();
   MemoryResource* expected = nullptr;
   resources[slot_of(device)].compare_exchange_strong(expected, made, std::memory_order_acq_rel);
   return *made;
