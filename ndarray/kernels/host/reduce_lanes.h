@@ -47,6 +47,11 @@ template <class T>
 inline constexpr bool is_extreme_v<Extreme<T>> = true;
 
 template <class R>
+inline constexpr bool is_moments_v = false;
+template <class T>
+inline constexpr bool is_moments_v<functors::Moments<T>> = !is_complex_v<T>;
+
+template <class R>
 struct Lanes {
   using Type = typename R::Acc;  // of a run
   using Column = Type;           // of kColumnLeaf rows
@@ -161,5 +166,9 @@ template <class R>
 inline constexpr int kLaneParts = sizeof(typename R::In) / sizeof(typename Lanes<R>::In);
 template <class R>
 inline constexpr int kLaneCount = std::max(16 / kLaneParts<R>, 64 / static_cast<int>(sizeof(typename Lanes<R>::Type)));
+// The same for long runs: 256 bytes, half of AVX2's registers.
+template <class R>
+inline constexpr int kManyLanes =
+    std::max(kLaneCount<R>, 256 / kLaneParts<R> / static_cast<int>(sizeof(typename Lanes<R>::Type)));
 
 }  // namespace dlbridge::nd::host_kernels

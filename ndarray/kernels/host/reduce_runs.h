@@ -15,7 +15,7 @@ inline constexpr int kReduceBatch = 16;
 inline constexpr std::int64_t kColumnLeaf = 128;    // rows, where columns are side by side
 inline constexpr std::int64_t kColumnRows = 8;      // of these that are read together
 inline constexpr std::int64_t kColumnBytes = 64;    // a vector
-inline constexpr std::int64_t kReduceLeaf = 512;    // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kReduceLeaf = 1024;   // elements that one accumulator takes in sequence
 inline constexpr std::int64_t kExactLeaf = 16384;   // the same where nothing is rounded
 inline constexpr std::int64_t kLongBytes = 65536;   // the same where nothing is added up
 inline constexpr std::int64_t kFirstFetched = 32;   // elements, where the first may decide
@@ -131,8 +131,12 @@ struct Runs {
         }
       } else if constexpr (is_extreme_v<R> && !is_complex_v<In>) {
         return functor.combine(acc, largest(in, n));
+      } else if constexpr (is_moments_v<R>) {
+        if (n >= 2 * kMomentLanes) i = moments(in, stride, n, acc);
       } else if constexpr (Lanes<R>::exist) {
-        if (n >= 2 * kLaneCount<R>) i = lanes(in, stride, n, acc);
+        // A vector of lanes waits for itself: of four the additions overlap.
+        if (n >= 2 * kManyLanes<R>) i = lanes<kManyLanes<R>>(in, stride, n, acc);
+        if (n - i >= 2 * kLaneCount<R>) i += lanes<kLaneCount<R>>(in + i * stride, stride, n - i, acc);
       }
       for (; i + kReduceBatch <= n; i += kReduceBatch) {
         In x[kReduceBatch];
@@ -144,17 +148,21 @@ struct Runs {
   }
 
   // As many elements as fill all lanes, added to `acc`; returns how many.
-  template <class Stride>
+  template <std::int64_t kCount, class Stride>
   std::int64_t lanes(const char* in, Stride stride, std::int64_t n, Acc& acc) const {
     using L = Lanes<R>;
-    constexpr std::int64_t kCount = kLaneCount<R>, kParts = kLaneParts<R>;
+    constexpr std::int64_t kParts = kLaneParts<R>;
     typename L::Type lane[kCount * kParts];
     std::fill_n(lane, kCount * kParts, L::identity(functor));
     std::int64_t i = 0;
     for (; i + kCount <= n; i += kCount) {
       const char* const from = in + i * stride;
       if constexpr (kParts == 1 || std::is_same_v<Stride, Size>) {
-        for (std::int64_t k = 0; k < kCount * kParts; ++k) L::add(functor, lane[k], load_lane(from, stride, k));
+        constexpr std::int64_t kVectors = kCount / kLaneCount<R>, kLanes = kLaneCount<R> * kParts;
+#pragma GCC unroll 4
+        for (std::int64_t v = 0; v < kVectors; ++v)  // registers, as no loop over them is left
+          for (std::int64_t k = v * kLanes; k < (v + 1) * kLanes; ++k)
+            L::add(functor, lane[k], load_lane(from, stride, k));
       } else {
         DLBRIDGE_ND_UNROLL  // pairs of lanes, which stay in registers then
             for (std::int64_t k = 0; k < kCount; ++k) {
@@ -163,10 +171,66 @@ struct Runs {
         }
       }
     }
-    for (std::int64_t half = kCount * kParts / 2; half >= kParts; half /= 2)
-      for (std::int64_t k = 0; k < half; ++k) L::merge(functor, lane[k], lane[k + half]);
+    fold<kCount * kParts / 2, kParts>(lane, [&](typename L::Type a, typename L::Type b) {
+      L::merge(functor, a, b);
+      return a;
+    });
     L::finish(functor, acc, lane);
     return i;
+  }
+
+  // var and std: the mean of a run, then the squares of the distances from it, while it is in the cache. What the mean
+  // of lanes is off by adds its square, which is below what is rounded. Returns how many elements were taken.
+  static constexpr std::int64_t kMomentLanes = 32;
+  void begin(Acc& acc, const char* first) const noexcept {
+    if constexpr (R::kHasOrigin)
+      if (acc.count == 0) acc.origin = load(first);
+  }
+  template <class Stride>
+  std::int64_t moments(const char* in, Stride stride, std::int64_t n, Acc& acc) const {
+    using Value = typename R::Value;
+    begin(acc, in);
+    const Value origin = R::origin_of(acc);
+    const std::int64_t whole = n / kMomentLanes * kMomentLanes;
+    const auto distance = [&](std::int64_t i) { return cast<Value>(load(in + i * stride)) - origin; };
+    const auto add = [](Value a, Value b) { return a + b; };
+    Value sums[kMomentLanes] = {}, squares[kMomentLanes] = {};
+    for (std::int64_t i = 0; i < whole; i += kMomentLanes)
+      for (std::int64_t k = 0; k < kMomentLanes; ++k) sums[k] += distance(i + k);
+    fold<kMomentLanes / 2>(sums, add);
+    const Value mean = sums[0] / static_cast<Value>(whole);
+    for (std::int64_t i = 0; i < whole; i += kMomentLanes)
+      for (std::int64_t k = 0; k < kMomentLanes; ++k) squares[k] += functors::squared_magnitude(distance(i + k) - mean);
+    fold<kMomentLanes / 2>(squares, add);
+    R::merge(acc, whole, mean - acc.mean, squares[0]);
+    return whole;
+  }
+
+  // The same of columns that lie side by side, a few at a time; returns how many columns were taken.
+  std::int64_t moments_of_columns(const ReduceRun& run, Acc* acc) const {
+    using Value = typename R::Value;
+    constexpr std::int64_t kWide = kColumnBytes / static_cast<std::int64_t>(sizeof(Value));
+    if (run.across != kSize || run.n < 2) return 0;
+    std::int64_t c = 0;
+    for (; c + kWide <= run.count; c += kWide) {
+      const char* const in = run.in + c * kSize;
+      Value origin[kWide], mean[kWide] = {}, squares[kWide] = {};
+      for (std::int64_t k = 0; k < kWide; ++k) {
+        begin(acc[c + k], in + k * kSize);
+        origin[k] = R::origin_of(acc[c + k]);
+      }
+      const auto distance = [&](std::int64_t row, std::int64_t k) {
+        return cast<Value>(load(in + row * run.stride + k * kSize)) - origin[k];
+      };
+      for (std::int64_t row = 0; row < run.n; ++row)
+        for (std::int64_t k = 0; k < kWide; ++k) mean[k] += distance(row, k);
+      for (std::int64_t k = 0; k < kWide; ++k) mean[k] /= static_cast<Value>(run.n);
+      for (std::int64_t row = 0; row < run.n; ++row)
+        for (std::int64_t k = 0; k < kWide; ++k)
+          squares[k] += functors::squared_magnitude(distance(row, k) - mean[k]);
+      for (std::int64_t k = 0; k < kWide; ++k) R::merge(acc[c + k], run.n, mean[k] - acc[c + k].mean, squares[k]);
+    }
+    return c;
   }
 
   // Counts single bytes in as many bytes, until these are full; returns how many were looked at.
@@ -310,15 +374,16 @@ struct Runs {
   }
 
   void batches_of_columns(const ReduceRun& run, Acc* acc) const {
-    std::int64_t i = 0;
+    std::int64_t first = 0, i = 0;
+    if constexpr (is_moments_v<R>) first = moments_of_columns(run, acc);
     for (; i + kReduceBatch <= run.n; i += kReduceBatch)
-      for (std::int64_t c = 0; c < run.count; ++c) {
+      for (std::int64_t c = first; c < run.count; ++c) {
         In x[kReduceBatch];
         for (std::int64_t k = 0; k < kReduceBatch; ++k) x[k] = load(run.in + (i + k) * run.stride + c * run.across);
         functor.template add_batch<kReduceBatch>(acc[c], x, [&](int k) { return run.position + (i + k) * run.step; });
       }
     for (; i < run.n; ++i)
-      for (std::int64_t c = 0; c < run.count; ++c)
+      for (std::int64_t c = first; c < run.count; ++c)
         functor.add(acc[c], load(run.in + i * run.stride + c * run.across), run.position + i * run.step);
   }
 
