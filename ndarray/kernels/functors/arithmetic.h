@@ -103,10 +103,16 @@ DLBRIDGE_ND_HD inline A negative(A x) noexcept {
 template <class T>
 DLBRIDGE_ND_HD inline T hypot(T x, T y) noexcept {
 #if !defined(__CUDA_ARCH__)
-  // In double nothing of float's range overflows, and vectors do it.
+  // Scaled where a square could overflow, or lose digits below the least normal number: choices, so that it is vectors.
   if constexpr (sizeof(T) == 4) {
-    const auto length = static_cast<T>(std::sqrt(static_cast<double>(x) * x + static_cast<double>(y) * y));
-    return is_inf(x) || is_inf(y) ? std::numeric_limits<T>::infinity() : length;
+    x = std::fabs(x), y = std::fabs(y);
+    const T larger = x > y ? x : y;
+    const bool is_large = larger > T(0x1p60), is_small = larger < T(0x1p-40);
+    const T scale = is_large ? T(0x1p-70) : is_small ? T(0x1p100) : T(1);
+    const T back = is_large ? T(0x1p70) : is_small ? T(0x1p-100) : T(1);
+    const T length = std::sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back;
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    return x == kInfinity || y == kInfinity ? kInfinity : length;
   }
 #endif
   const T length = std::hypot(x, y);

@@ -157,13 +157,26 @@ std::int64_t gather_blocks(char* to, const char* from, std::int64_t n) noexcept 
   return i;
 }
 
+// One element many times, by blocks of a constant length, too.
+template <class T>
+std::int64_t repeat_blocks(char* to, const char* from, std::int64_t n) noexcept {
+  constexpr std::int64_t size = sizeof(T), block = kGathered;
+  T element;
+  std::memcpy(&element, from, sizeof element);
+  std::int64_t i = 0;
+  for (; i + block <= n; i += block)
+    for (std::int64_t j = 0; j < block; ++j) std::memcpy(to + (i + j) * size, &element, sizeof element);
+  return i;
+}
+
 template <class T>
 inline void copy_apart(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
                        std::int64_t n) noexcept {
   constexpr std::int64_t size = sizeof(T);
   std::int64_t done = 0;
   if (to_step == size) {
-    if (from_step == 2 * size) done = gather_blocks<T, 2>(to, from, n);
+    if (from_step == 0) done = repeat_blocks<T>(to, from, n);
+    else if (from_step == 2 * size) done = gather_blocks<T, 2>(to, from, n);
     else if (from_step == 3 * size) done = gather_blocks<T, 3>(to, from, n);
     else if (from_step == 4 * size) done = gather_blocks<T, 4>(to, from, n);
     else if (from_step == -size) done = gather_blocks<T, -1>(to, from, n);
@@ -274,9 +287,10 @@ void for_each_plane(const KernelLoop& loop, int second, PlaneCopy copy) noexcept
 
 constexpr std::int64_t kLeastSide = 8;  // of what is transposed: short of it the longer dim is walked
 
-// The dim along which the source lies dense where the first is that of the target; 0 for none.
+// The dim along which the source lies dense where the first is that of the target; 0 for none, and where the source
+// repeats an element along the first.
 int transposed_dim(const KernelLoop& loop, int itemsize) noexcept {
-  if (loop.shape[0] < kLeastSide || loop.strides[0][0] != itemsize) return 0;
+  if (loop.shape[0] < kLeastSide || loop.strides[0][0] != itemsize || loop.strides[1][0] == 0) return 0;
   for (int d = 1; d < loop.ndim; ++d)
     if (loop.strides[1][d] == itemsize) return loop.shape[d] < kLeastSide ? 0 : d;
   return 0;

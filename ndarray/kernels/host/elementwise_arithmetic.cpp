@@ -1,10 +1,62 @@
+#include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/host/elementwise_loops.h"
 
 namespace dlbridge::nd::host_kernels {
+namespace {
+
+constexpr std::int64_t kDividerPays = 16;  // elements: to make one takes a division of 128 bits
+
+template <class C>
+constexpr bool has_divider() noexcept {
+  return is_integer_v<C> && !std::is_same_v<C, bool> && !std::is_same_v<C, std::uint64_t>;
+}
+
+// x // divisor or x % divisor for divisor > 0. A negative x is turned into ~x = -x - 1, which is not, and the quotient
+// back: then it is rounded down.
+template <Op op, class C>
+DLBRIDGE_ND_CLONES void divide_by(char* const* data, const std::int64_t* strides, std::int64_t n, C divisor) {
+  using Unsigned = std::conditional_t<sizeof(C) == 8 || std::is_same_v<C, std::uint32_t>, std::uint64_t, std::uint32_t>;
+  const auto fast = BasicDivider<Unsigned>::of(static_cast<std::int64_t>(divisor));
+  const auto divide = [fast](C x) noexcept {
+    const auto turned = x < C(0) ? static_cast<C>(-1) : C(0);
+    const auto quotient = static_cast<C>(fast.quotient(static_cast<Unsigned>(static_cast<C>(x ^ turned))));
+    const auto floored = static_cast<C>(quotient ^ turned);
+    if constexpr (op == Op::kFloorDivide) return floored;
+    else return static_cast<C>(x - static_cast<C>(floored * static_cast<C>(fast.divisor)));
+  };
+  map_loop<false, true, C, C>(data, strides, n, divide, std::make_index_sequence<1>{});
+}
+
+template <Op op, DType compute>
+void divide_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  using C = type_of_t<compute>;
+  if (strides[2] == 0 && n >= kDividerPays) {
+    const C divisor = load_at<C>(data[2]);
+    if (divisor > C(0)) return divide_by<op, C>(data, strides, n, divisor);
+  }
+  op_loop<op, compute>(data, strides, n);
+}
+
+struct DivisionLoopMaker {
+  template <Op op, DType compute>
+  static constexpr InnerLoop entry() {
+    if constexpr (has_divider<type_of_t<compute>>() && (op == Op::kFloorDivide || op == Op::kRemainder))
+      return &divide_loop<op, compute>;
+    else return LoopMaker<kBoolSet | kRealSet>::entry<op, compute>();
+  }
+};
+
+InnerLoop find_division_loop(Op op, DType compute) noexcept {
+  static constexpr OpTable<InnerLoop, DivisionOps, DivisionLoopMaker> kTable;
+  const InnerLoop* entry = kTable.find(op, compute);
+  return entry != nullptr ? *entry : nullptr;
+}
+
+}  // namespace
 
 InnerLoop find_arithmetic_loop(Op op, DType compute) noexcept {
   if (const InnerLoop loop = find_op_loop<ArithmeticOps, kAllSet>(op, compute)) return loop;
-  return find_op_loop<DivisionOps, kBoolSet | kRealSet>(op, compute);
+  return find_division_loop(op, compute);
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -25,17 +25,17 @@ constexpr Named kFunctions[] = {
     {Op::kCos, "cos", true, false},      {Op::kTan, "tan", true, true},       {Op::kArcsin, "asin", true, true},
     {Op::kArccos, "acos", true, true},   {Op::kArctan, "atan", true, true},   {Op::kSinh, "sinh", true, true},
     {Op::kCosh, "cosh", true, true},     {Op::kTanh, "tanh", true, true},     {Op::kArcsinh, "asinh", true, true},
-    {Op::kArccosh, "acosh", true, true}, {Op::kArctanh, "atanh", true, true},
+    {Op::kArccosh, "acosh", true, true}, {Op::kArctanh, "atanh", true, true}, {Op::kArctan2, "atan2", true, true},
 };
 
 template <class T>
 using Run = decltype(VectorFunction<T>::run);
 
-// How libmvec names the functions of a vector, and who calls them.
+// How libmvec names the functions of a vector, and who calls those of one and of two.
 template <class T>
 struct Variant {
   const char* prefix;
-  Run<T> run;
+  Run<T> run, run_of_two;
 };
 
 #if defined(__x86_64__) && defined(__GLIBC__)
@@ -43,17 +43,22 @@ template <class T, int bytes>
 using Vector [[gnu::vector_size(bytes)]] = T;
 
 // One for each width: how a vector is passed depends on what the caller is compiled for.
-#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                                     \
-  template <class T>                                                                                 \
-  [[gnu::target(isa)]] void name(void* function, const T* in, T* out, std::int64_t count) noexcept { \
-    using V = Vector<T, width>;                                                                      \
-    const auto call = reinterpret_cast<V (*)(V)>(function);                                          \
-    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) {         \
-      V value;                                                                                       \
-      std::memcpy(&value, in + i, width);                                                            \
-      value = call(value);                                                                           \
-      std::memcpy(out + i, &value, width);                                                           \
-    }                                                                                                \
+#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                                      \
+  template <class T, bool two>                                                                        \
+  [[gnu::target(isa)]] void name(void* function, const T* in, const T* second, T* out,                \
+                                 std::int64_t count) noexcept {                                       \
+    using V = Vector<T, width>;                                                                       \
+    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) {          \
+      V value, other;                                                                                 \
+      std::memcpy(&value, in + i, width);                                                             \
+      if constexpr (two) {                                                                            \
+        std::memcpy(&other, second + i, width);                                                       \
+        value = reinterpret_cast<V (*)(V, V)>(function)(value, other);                                \
+      } else {                                                                                        \
+        value = reinterpret_cast<V (*)(V)>(function)(value);                                          \
+      }                                                                                               \
+      std::memcpy(out + i, &value, width);                                                            \
+    }                                                                                                 \
   }
 DLBRIDGE_ND_VECTOR_RUN(run_of_64_bytes, 64, "avx512f")
 DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
@@ -62,14 +67,16 @@ DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
 template <class T>
 Variant<T> best_variant() noexcept {
   constexpr bool single = sizeof(T) == 4;
-  if (__builtin_cpu_supports("avx512f")) return {single ? "_ZGVeN16v_" : "_ZGVeN8v_", &run_of_64_bytes<T>};
-  if (__builtin_cpu_supports("avx2")) return {single ? "_ZGVdN8v_" : "_ZGVdN4v_", &run_of_32_bytes<T>};
-  return {nullptr, nullptr};
+  if (__builtin_cpu_supports("avx512f")) 
+    return {single ? "_ZGVeN16v" : "_ZGVeN8v", &run_of_64_bytes<T, false>, &run_of_64_bytes<T, true>};
+  if (__builtin_cpu_supports("avx2")) 
+    return {single ? "_ZGVdN8v" : "_ZGVdN4v", &run_of_32_bytes<T, false>, &run_of_32_bytes<T, true>};
+  return {nullptr, nullptr, nullptr};
 }
 #else
 template <class T>
 Variant<T> best_variant() noexcept {
-  return {nullptr, nullptr};
+  return {nullptr, nullptr, nullptr};
 }
 #endif
 
@@ -84,10 +91,12 @@ Functions<T> open_functions() noexcept {
   for (std::size_t k = 0; k < found.size(); ++k) {
     if (kFunctions[k].name == nullptr) found[k] = exp_log_function<T>(kFunctions[k].op);
     if (kFunctions[k].name == nullptr || library == nullptr) continue;
+    const bool two = info(kFunctions[k].op).operands == 2;
     char symbol[32];
-    std::snprintf(symbol, sizeof symbol, "%s%s%s", variant.prefix, kFunctions[k].name, sizeof(T) == 4 ? "f" : "");
+    std::snprintf(symbol, sizeof symbol, "%s%s_%s%s", variant.prefix, two ? "v" : "", kFunctions[k].name,
+                  sizeof(T) == 4 ? "f" : "");
     void* const function = ::dlsym(library, symbol);
-    if (function != nullptr) found[k] = {variant.run, function};
+    if (function != nullptr) found[k] = {two ? variant.run_of_two : variant.run, function};
   }
   return found;
 }

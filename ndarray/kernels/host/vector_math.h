@@ -10,12 +10,15 @@ namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kBlock = 64;  // elements that a loop does in one go
 
-// out[j] = f(in[j]) for j < count, a multiple of kBlock; `out` may be `in`.
+// out[j] = f(in[j]), or f(in[j], second[j]), for j < count, a multiple of kBlock; `out` may be an input.
 template <class T>
 struct VectorFunction {
-  void (*run)(void* function, const T* in, T* out, std::int64_t count) noexcept;
+  void (*run)(void* function, const T* in, const T* second, T* out, std::int64_t count) noexcept;
   void* function;
-  void operator()(const T* in, T* out, std::int64_t count) const noexcept { run(function, in, out, count); }
+  void operator()(const T* in, T* out, std::int64_t count) const noexcept { run(function, in, nullptr, out, count); }
+  void operator()(const T* in, const T* second, T* out, std::int64_t count) const noexcept {
+    run(function, in, second, out, count);
+  }
 };
 
 // The function that computes in T; null where it is not to be had. Any thread may ask; what is found stays.
