@@ -156,7 +156,7 @@ struct IndexArgs {
   StreamHandle stream;
   Workspace workspace{};  // CUDA, scatter
   Op combine = Op::kAdd;  // accumulate: by which operation. CUDA adds; the host has kMaximum and kMinimum, too
-  bool unique = false;    // scatter: no two index tuples are equal (positions of a mask), so that no order matters
+  bool unique = false;    // one index array, the positions of a mask: they rise, so that no order of writes matters
 };
 
 // Positions of the true elements of a dense bool array, in order. `count` gets their number: CUDA blocks for it.

@@ -40,6 +40,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/copy.cpp:kRepeatedBytes": BYTES,
         "host/elementwise.cpp:kChunk": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
+        "host/elementwise_arithmetic.cpp:kDividerPays": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
         "host/elementwise_math.cpp:kMoved": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
@@ -68,6 +69,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/reduce_runs.h:kLong": ELEMENTS,
         "host/reduce_runs.h:kLongBytes": BYTES,
         "host/reduce_runs.h:kMany": ELEMENTS,
+        "host/reduce_runs.h:kMomentLanes": ELEMENTS,
         "host/reduce_runs.h:kReduceBatch": ELEMENTS,
         "host/reduce_runs.h:kReduceLeaf": ELEMENTS,
         "host/reduce_runs.h:kRunBytes": BYTES,
@@ -106,6 +108,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "host/index.cpp:kAtOnce": ELEMENTS,
+        "host/index.cpp:kRun": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,
         "host/interpolate.cpp:kSearched": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
@@ -157,7 +160,8 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads cuda/sort.cu:kThreads
-        cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch""",
+        cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
+        host/reduce_runs.h:kWide""",
     "of many short rows: elementwise.short_rows()": """host/copy.cpp:kEnoughRows
         host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow""",
     "multiplications, of which the shapes of products have fewer and more": (

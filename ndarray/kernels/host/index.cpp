@@ -82,6 +82,29 @@ void indexed_loop(Bytes* value, std::int64_t value_stride, Bytes* base, std::int
   }
 }
 
+// Dense operands and the positions of a mask's true elements, which rise: where as many follow each other, the elements
+// between the first and the last are a run.
+template <class Move>
+void rising_loop(Bytes* value, Bytes* base, const Bytes* index, std::int64_t n) {
+  constexpr std::int64_t kRun = 16, kIndex = sizeof(std::int64_t);
+  const auto move = [&](std::int64_t i) {
+    std::int64_t position;
+    std::memcpy(&position, index + i * kIndex, sizeof position);
+    Move::move(value + i * Move::size, base + position * Move::size);
+  };
+  std::int64_t i = 0;
+  for (; i + kRun <= n; i += kRun) {
+    std::int64_t first, last;
+    std::memcpy(&first, index + i * kIndex, sizeof first);
+    std::memcpy(&last, index + (i + kRun - 1) * kIndex, sizeof last);
+    if (last - first == kRun - 1)
+      Move::move_run(value + i * Move::size, base + first * Move::size, kRun * Move::size);
+    else
+      for (std::int64_t j = i; j < i + kRun; ++j) move(j);
+  }
+  for (; i < n; ++i) move(i);
+}
+
 template <class Move>
 void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   const std::int64_t n = args.shape[0], value_stride = args.value_strides[0], base_stride = args.base_strides[0];
@@ -97,6 +120,7 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
     const std::int64_t index_stride = args.index_strides[0][0], extent = args.extent[0], step = args.axis_stride[0];
     const bool dense = value_stride == Move::size && step == Move::size && base_stride == 0 &&
                        index_stride == static_cast<std::int64_t>(sizeof(std::int64_t));
+    if (dense && args.unique) return rising_loop<Move>(value, base, index, n);
     const auto loop = dense ? &indexed_loop<Move, true> : &indexed_loop<Move, false>;
     loop(value, value_stride, base, base_stride, index, index_stride, extent, step, n);
   } else {
