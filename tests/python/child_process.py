@@ -34,8 +34,8 @@ def run_python(code, *arguments, status=0, timeout=HANG_S, cwd=None, **environme
 
 @contextlib.contextmanager
 def few_connections():
-    """Processes that start within it take the driver's 8 connections to the GPU, not the 32 of conftest.py: with
-    32 an H100 of 80 GB gave 14 processes a context and told the next "out of memory", nine tenths empty; with 8 it gave 62."""
+    """Processes that start within it take the driver's 8 connections to the GPU, not the 32 of conftest.py: with 32 an
+    H100 of 80 GB gave 14 processes a context and told the next "out of memory", nine tenths empty; with 8, 62."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
         yield

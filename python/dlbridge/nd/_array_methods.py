@@ -23,14 +23,6 @@ ndarray = _native.ndarray
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 
-def _flags(self: ndarray) -> Any:
-    """How the array lies in memory: c_contiguous, f_contiguous, owndata, writeable; also by NumPy's names as items."""
-    return _Flags(*self._flags)
-
-
-_Flags = late("_flags", "Flags")
-
-
 def _flat(self: ndarray) -> Any:
     """The elements in C order by one number: read as copies, written in place. Assigning to it writes them all."""
     return _flatiter(self)
@@ -122,15 +114,9 @@ def to_device(self: ndarray, device: DeviceLike, /, *, stream: Any = None) -> nd
         return _native.to_device(self, device)
 
 
-def tobytes(self: ndarray, order: str = "C") -> bytes:
-    """The bytes of the elements in order "C", "F" or "A"."""
-    host = _native.to_device(self, "cpu").ravel(order).view("uint8") if self.size else b""
-    return memoryview(host).tobytes()  # type: ignore[arg-type]
-
-
 def __bytes__(self: ndarray) -> bytes:
     """bytes(x): the elements in C order. An integer of 0 dimensions gives that many zeros, as bytes(3) does."""
-    return bytes(operator.index(self)) if self.ndim == 0 and self.dtype.kind in "iu" else tobytes(self)
+    return bytes(operator.index(self)) if self.ndim == 0 and self.dtype.kind in "iu" else self.tobytes()
 
 
 def dumps(self: ndarray) -> bytes:
@@ -332,7 +318,7 @@ _DELEGATED = {
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
-    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, tobytes, __bytes__, dumps, dump,
+    __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, __bytes__, dumps, dump,
     toDlpack, sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted,
     compress,
 )  # fmt: skip
@@ -351,7 +337,6 @@ MEMBERS: dict[str, Any] = {
     **{function.__name__: function for function in _FUNCTIONS},
     **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
     "conj": conjugate,
-    "flags": property(_flags, doc=_flags.__doc__),
     "flat": property(_flat, _set_flat, doc=_flat.__doc__),
     "device": property(_device, doc=_device.__doc__),
     "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),

@@ -83,7 +83,9 @@ def _rounded(x: ndarray, decimals: int) -> ndarray:
     if decimals == 0:
         return _native.rint(x)
     scale = 10.0 ** abs(decimals)
-    return _native.rint(x * scale) / scale if decimals > 0 else _native.rint(x / scale) * scale
+    scaled = x * scale if decimals > 0 else x / scale
+    _native.rint(scaled, out=scaled)
+    return _native.divide(scaled, scale, out=scaled) if decimals > 0 else _native.multiply(scaled, scale, out=scaled)
 
 
 around = round
@@ -170,10 +172,24 @@ def divmod(
     out: tuple[ndarray | None, ndarray | None] | None = None,
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
-    results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
+    results = _large_integers_by_numpy("divmod", x1, x2)
+    if results is None:
+        results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
     if out is not None and (not isinstance(out, tuple) or len(out) != 2 or out1 is not None or out2 is not None):
         raise ValueError("divmod(): out must be a tuple of two arrays or None, and stand alone")
     return _into_each(out or (out1, out2), results, "divmod")
+
+
+_LARGE = 4096  # elements: below, the way to NumPy and back takes longer than the function
+
+
+def _large_integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
+    """What NumPy's function gives for two arrays of integers; None where that is not to be had, and for small ones."""
+    operands = as_operands(x1, x2)
+    dtype = _native.result_type(*operands)
+    if kind_of(dtype) not in "iu" or max(x.size for x in operands) < _LARGE:
+        return None
+    return by_numpy(name, *[x.astype(dtype, copy=False) for x in operands], may_warn=True)
 
 
 def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: str) -> Any:
@@ -188,6 +204,9 @@ def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(mantissa, exponent), int32, with x = mantissa * 2**exponent and the mantissa from 0.5 to below 1; 0, infinities
     and NaN have the exponent 0. Source: NumPy."""
     x = _as_reals(x, "frexp")
+    parts = by_numpy("frexp", x)
+    if parts is not None:
+        return parts  # type: ignore[no-any-return]
     bits, mantissa_bits, bias = _LAYOUT_OF_FLOATS[x.dtype.name]
     ones = (1 << (bits - 1 - mantissa_bits)) - 1
     raised = x * float(1 << mantissa_bits)  # subnormals have an exponent then
@@ -257,6 +276,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
 
 def lcm(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The least common multiple of integers; 0 where one is 0. What the dtype cannot hold wraps around."""
+    multiples = _large_integers_by_numpy("lcm", x1, x2)
+    if multiples is not None:
+        return multiples  # type: ignore[no-any-return]
     a, b = as_operands(x1, x2)
     common = _native.gcd(a, b)
     if kind_of(common.dtype) == "i":  # unsigned, which hold the size of the least number, too
@@ -270,6 +292,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
+    if kind_of(exponent.dtype) in "bi":
+        scaled = by_numpy("ldexp", x, exponent, may_warn=True)
+        if scaled is not None:
+            return scaled  # type: ignore[no-any-return]
     half = exponent // 2
     return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
 
@@ -386,7 +412,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: i
     if x is not None:
         points = as_array(x, y)
         spacing = diff(points) if points.ndim == 1 else diff(points.swapaxes(axis, -1))
-    areas: ndarray = (moved[..., 1:] + moved[..., :-1]) * spacing / 2.0
+    areas: ndarray = (moved[..., 1:] + moved[..., :-1]) * (spacing / 2.0)
     return areas.sum(axis=-1)
 
 

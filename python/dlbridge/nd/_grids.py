@@ -127,8 +127,14 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> ndar
     if x.ndim != 1:
         raise ValueError(f"vander(): x has {x.ndim} dimensions; give a vector")
     n = x.shape[0] if N is None else index(N)
-    powers = count_up(n, x.device)
-    return x[:, None] ** (powers if increasing else powers[::-1])
+    dtype = _native.result_type(x.dtype, "int64")
+    matrix = _native.empty((x.shape[0], n), dtype, device=x.device)
+    powers = matrix if increasing else matrix[:, ::-1]
+    powers[:, :1] = 1
+    if n > 1:
+        column = x.astype(dtype, copy=False)[:, None]
+        powers[:, 1:] = _native.broadcast_to(column, (x.shape[0], n - 1)).cumprod(axis=1)
+    return matrix
 
 
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[ndarray, ...]:

@@ -80,28 +80,37 @@ def as_it_is(function: Callable[..., Any], x: ndarray, *arguments: Any) -> ndarr
     return _adopted(function(modules["numpy"].asarray(x), *arguments), None, x.device)
 
 
-def by_numpy(name: str, *arrays: ndarray, **keywords: Any) -> ndarray | None:
-    """What NumPy's function or method of that name gives for arrays: one array, and no warnings.
+def by_numpy(name: str, *arrays: ndarray, may_warn: bool = False, **keywords: Any) -> Any:
+    """What NumPy's function or method of that name gives for arrays: an ndarray, or a tuple of them.
 
-    None where NumPy is not loaded or lacks the function, and for arrays of a device or of a dtype that it does not
-    have: then the caller's own way is taken, which gives the same.
+    may_warn: it can, of what functions of the ndarray do not warn of. None where NumPy is not loaded or lacks the
+    function, and for arrays of a device or of a dtype that it does not have: then the caller's own way is taken, which
+    gives the same.
     """
     if modules.get("numpy") is None:
         return None
     for x in arrays:
         if not isinstance(x, _native.HostArray) or x.dtype is _BFLOAT16:
             return None
-    asarray, function = _numpys_own(name)
+    numpy, function = _numpys_own(name)
     if function is None:
         return None
-    return _native.asarray(function(*map(asarray, arrays), **keywords), device=arrays[0].device)
+    operands = map(numpy.asarray, arrays)
+    if may_warn:
+        with numpy.errstate(all="ignore"):
+            found = function(*operands, **keywords)
+    else:
+        found = function(*operands, **keywords)
+    if isinstance(found, tuple):
+        return tuple(_adopted(value, None, arrays[0].device) for value in found)
+    return _adopted(found, None, arrays[0].device)
 
 
 @cache
-def _numpys_own(name: str) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+def _numpys_own(name: str) -> tuple[Any, Callable[..., Any] | None]:
     import numpy
 
-    return numpy.asarray, getattr(numpy, name, None) or getattr(numpy.ndarray, name, None)
+    return numpy, getattr(numpy, name, None) or getattr(numpy.ndarray, name, None)
 
 
 def _adopted(value: Any, narrow: DType | None, device: Any) -> ndarray:

@@ -248,7 +248,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
                 wrong = low if low < -extent else high
                 raise IndexError(f"delete(): index {wrong} is out of bounds for axis {axis} with size {extent}")
         kept[gone] = False
-    return _native.take(a, _native.nonzero(kept)[0], axis)
+    return a[(slice(None),) * axis + (kept,)]
 
 
 # --- pad ------------------------------------------------------------------------------------------------------------
@@ -396,7 +396,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     key = [slice(None)] * a.ndim
     for k in normalize_axes(axis, a.ndim, "trim_zeros"):
         others = tuple(other for other in range(a.ndim) if other != k)
-        found = _native.nonzero(_native.not_equal(a, 0).any(axis=others))[0].tolist()
-        begin, end = (found[0], found[-1] + 1) if found else (a.shape[k], a.shape[k]) if "f" in sides else (0, 0)
-        key[k] = slice(begin if "f" in sides else None, end if "b" in sides else None)
+        kept = _native.not_equal(a, 0).any(axis=others)
+        if not bool(kept.any()):
+            key[k] = slice(0, 0)
+            continue
+        begin = int(kept.argmax()) if "f" in sides else None
+        key[k] = slice(begin, a.shape[k] - int(kept[::-1].argmax()) if "b" in sides else None)
     return a[tuple(key)]

@@ -99,7 +99,8 @@ def polyval(p: Any, x: Any) -> Any:
     value = _native.empty(points.shape, dtype, device=points.device)
     value.fill(0)
     for k in range(coefficients.size):
-        value = value * points + coefficients[k].astype(dtype, copy=False)
+        value *= points
+        value += coefficients[k].astype(dtype, copy=False)
     return value
 
 

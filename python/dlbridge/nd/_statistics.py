@@ -282,7 +282,9 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     from dlbridge.nd._joining import concatenate
 
     flat = as_array(ary).ravel()
-    inner = flat[1:] - flat[:-1]
+    inner: ndarray = flat[1:] - flat[:-1]
+    if to_begin is None and to_end is None:
+        return inner
     ends = [None if end is None else as_array(end, inner).ravel() for end in (to_begin, to_end)]
     for end in ends:
         if end is not None and not _native.can_cast(end, inner.dtype, "same_kind"):

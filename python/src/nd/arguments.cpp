@@ -217,13 +217,48 @@ std::optional<DType> dtype_by_name(PyObject* name) {
   return text == nullptr ? std::nullopt : supported(find_dtype_by_name({text, static_cast<std::size_t>(size)}));
 }
 
+// Other spellings than the names that Python's half has resolved: texts, Python's types and NumPy's, which mean the same
+// forever. Of classes that go away none is remembered.
+class Spellings {
+ public:
+  static bool can_have(PyObject* object) noexcept {
+    if (PyUnicode_CheckExact(object)) return true;
+    return PyType_Check(object) && (reinterpret_cast<PyTypeObject*>(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+  }
+  // With a Python error set or without one nothing is found.
+  std::optional<DType> find(PyObject* spelling) noexcept {
+    PyObject* const all = dict();
+    const Ref found(all == nullptr ? nullptr : dict_item(all, spelling).release());
+    if (!found) return std::nullopt;
+    return static_cast<DType>(PyLong_AsLong(found.get()));
+  }
+  // Nothing is lost where there is no memory for it.
+  void remember(PyObject* spelling, DType dtype) noexcept {
+    PyObject* const all = dict();
+    const Ref number(PyLong_FromLong(static_cast<long>(dtype)));
+    if (all == nullptr || !number || PyDict_SetItem(all, spelling, number.get()) < 0) PyErr_Clear();
+  }
+
+ private:
+  PyObject* dict() noexcept {
+    return find_once(dict_, [] { return PyDict_New(); });
+  }
+  Atomic<PyObject*> dict_;
+};
+Spellings spellings;
+
 // False with a Python error set.
 bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType>& out) {
   DLDataType dl;
+  const bool is_spelling = Spellings::can_have(object);
   if (PyUnicode_Check(object)) {
     out = dtype_by_name(object);
     if (out) return true;
     if (PyErr_Occurred() != nullptr && !pardon(PyExc_UnicodeError)) return false;
+  }
+  if (is_spelling) {
+    if (out = spellings.find(object); out) return true;
+    PyErr_Clear();
   }
   Ref resolved = Ref::borrow(object);
   if (!read_dtype(object, dl)) {
@@ -234,6 +269,7 @@ bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType
     if (!resolved) return false;
   }
   if (read_dtype(resolved.get(), dl)) out = supported(find_dtype(dl));
+  if (out && is_spelling) spellings.remember(object, *out);
   if (!out)
     PyErr_Format(PyExc_TypeError,
                  "%s: nd has no dtype %R; it has bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "

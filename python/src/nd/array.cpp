@@ -126,10 +126,29 @@ PyObject* get_matrix_transposed(PyObject* self) {
 }
 
 // (c_contiguous, f_contiguous, writeable, owndata), for the Python class of .flags.
-PyObject* get_flags(PyObject* self) {
+constexpr int kFlags = 4;
+std::array<bool, kFlags> flags_of(PyObject* self) noexcept {
   const Tensor& t = tensor_of(self);
-  return Py_BuildValue("(NNNN)", PyBool_FromLong(core::is_c_contiguous(t)), PyBool_FromLong(core::is_f_contiguous(t)),
-                       PyBool_FromLong(!t.readonly()), PyBool_FromLong(core::owns_memory(t)));
+  return {core::is_c_contiguous(t), core::is_f_contiguous(t), !t.readonly(), core::owns_memory(t)};
+}
+
+PyObject* get_flags(PyObject* self) {
+  const auto [c_contiguous, f_contiguous, writeable, owns] = flags_of(self);
+  return Py_BuildValue("(NNNN)", PyBool_FromLong(c_contiguous), PyBool_FromLong(f_contiguous),
+                       PyBool_FromLong(writeable), PyBool_FromLong(owns));
+}
+
+// They never change: one object stands for all arrays that have the same ones.
+PyObject* get_flags_object(PyObject* self) {
+  static PythonFunction make("dlbridge.nd._flags", "Flags");
+  static std::array<Atomic<PyObject*>, 1 << kFlags> made;
+  std::size_t which = 0;
+  for (const bool flag : flags_of(self)) which = 2 * which + (flag ? 1 : 0);
+  PyObject* const found = find_once(made[which], [&] {
+    const Ref values = owned(get_flags(self));
+    return PyObject_CallObject(make.get(), values.get());
+  });
+  return Ref::borrow(checked(found)).release();
 }
 
 // A new line over the whole storage stands for a base that is gone.
@@ -201,6 +220,8 @@ void init_array_types(PyObject* module) {
              getter<get_base>("base", "ndarray: the array that this one is a view of; None where it has its memory by "
                                       "itself. Where that array is gone, a new one of the whole memory."),
              getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
+             getter<get_flags_object>("flags", "How the array lies in memory: c_contiguous, f_contiguous, owndata, "
+                                               "writeable; also by NumPy's names as items."),
              getter<make_data_attribute>(
                  "data", "MemoryPointer: the array's memory; .ptr is the address of the first element.")}),
         methods_slot(std::move(methods)), doc_slot(kArrayDoc)})

@@ -1,5 +1,7 @@
 // Methods of nd.ndarray that deserve C++: shapes, copies and casts.
 #include <algorithm>
+#include <cstring>
+#include <new>
 #include <string>
 
 #include "ndarray/core/copy.h"
@@ -164,6 +166,34 @@ PyObject* tolist(PyObject* self) {
   return list_of(*t, 0, static_cast<const char*>(t->dl.data)).release();
 }
 
+constexpr char kTobytes[] = "tobytes($self, /, order='C')\n--\n\n"
+                            "The bytes of the elements, in Fortran's order for \"F\", and for \"A\" where the array lies "
+                            "in that order; else in C's. Waits for the device.";
+PyObject* tobytes(PyObject* self, const Call& a) {
+  const Tensor* t = &tensor_of(self);
+  const bool is_f = copy_order(*t, a.order(0, 'C')) == core::CopyOrder::kF;
+  const Ref bytes = owned(PyBytes_FromStringAndSize(nullptr, t->size * t->itemsize()));
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.get()));
+  char* const to = PyBytes_AS_STRING(bytes.get());
+  Tensor host, target;
+  if (!is_host(t->dl.device)) {
+    throw_if_bad(core::copy_to(*t, {kDLCPU, 0}, host), a.operation());
+    t = &host;
+  }
+  if (lies_in_order(*t, is_f ? 'F' : 'C')) {
+    std::memcpy(to, t->dl.data, size);
+    return Ref::borrow(bytes.get()).release();
+  }
+  core::Storage* const storage = core::adopt_storage({kDLCPU, 0}, to, size, 0, {});
+  if (storage == nullptr) throw std::bad_alloc();
+  const Owner held(storage, core::release_storage_owner);
+  const core::Dims shape{t->dl.shape, static_cast<std::size_t>(t->dl.ndim)};
+  const core::Order order = is_f ? core::Order::kF : core::Order::kC;
+  throw_if_bad(core::make_dense_at(*storage, 0, core::dtype_of(*t), shape, order, target), a.operation());
+  throw_if_bad(core::copy_into(target, {t, {}}, core::Casting::kNo), a.operation());
+  return Ref::borrow(bytes.get()).release();
+}
+
 constexpr char kItem[] = "item($self, /, *index)\n--\n\nOne element as a Python scalar; waits for the device.";
 PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   const Tensor& t = tensor_of(self);
@@ -201,6 +231,7 @@ std::vector<PyMethodDef> array_methods() {
           method<kView, view>(),
           method<kFill, fill>(),
           method<kItem, item>(),
+          method<kTobytes, tobytes>(),
           method<kTolist, tolist>()};
 }
 

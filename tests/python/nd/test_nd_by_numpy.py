@@ -128,3 +128,38 @@ def test_what_numpy_lacks_is_computed_without_it():
     assert _host.by_numpy("byteswap", x) is None
     assert _host.by_numpy("no_such_function", nd.array([1], device="cpu")) is None
     assert x.byteswap().byteswap().tolist() == [1.0, 2.0]
+
+
+FLOATS = ["float16", "float32", "float64"]
+INTEGERS = ["int8", "uint8", "int16", "int32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_frexp_and_ldexp(call, dtype):
+    least = np.finfo(dtype).smallest_subnormal
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, least, 3 * least, 1, -0.75, np.finfo(dtype).max], dtype)
+    for a in (special, np.tile(special, 30).reshape(20, 15).T[::2], special[:0]):
+        x = nd.array(a, device="cpu")
+        mantissa, exponent = call(lambda x=x: nd.frexp(x))
+        wanted = np.frexp(a)
+        same(mantissa, wanted[0])
+        finite = np.isfinite(a)  # of the others NumPy says what C's function leaves there
+        np.testing.assert_array_equal(np.asarray(exponent)[finite], wanted[1][finite])
+        with np.errstate(all="ignore"):
+            for k in (0, 3, -4):
+                same(call(lambda x=x, k=k: nd.ldexp(x, nd.full(x.shape, k, "int32"))), np.ldexp(a, np.full(a.shape, k)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_lcm_and_divmod(call, dtype):
+    """From some thousand elements on by NumPy; a divisor of 0 gives 0, and no warning."""
+    limits = np.iinfo(dtype)
+    few = np.array([0, 1, 2, 6, 7, 12, limits.max, limits.min, limits.min + 1], dtype)
+    pairs = np.array([(a, b) for a in few for b in few], dtype)
+    for n in (len(pairs), 9000):
+        a, b = np.resize(pairs[:, 0], n), np.resize(pairs[:, 1], n)
+        x, y = nd.array(a, device="cpu"), nd.array(b, device="cpu")
+        with np.errstate(all="ignore"):
+            same(call(lambda x=x, y=y: nd.lcm(x, y)), np.lcm(a, b))
+            for got, want in zip(call(lambda x=x, y=y: nd.divmod(x, y)), np.divmod(a, b), strict=True):
+                same(got, want)

@@ -210,3 +210,40 @@ def test_rows_of_a_triangle():
             ours = nd.tri(n, m, k, dtype, device="cpu")
             check(ours, np.tri(n, m, k, dtype))
             assert ours.flags.c_contiguous
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_element_many_times(dtype, width):
+    column = made(dtype, 9, 1)
+    ours, theirs = nd.broadcast_to(nd.array(column, device="cpu"), (9, width)), np.broadcast_to(column, (9, width))
+    check(ours.copy(), theirs)
+    assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tobytes_in_every_order(dtype, order):
+    x = made(dtype, 4, 5, 6)
+    views = (x, x.T, x[::2, :, 1:], x.transpose(1, 0, 2), x[:, ::-1], x[0, 0, 0], x[:0], np.asfortranarray(x[1]))
+    for view in views:
+        assert nd.asarray(view, device="cpu").tobytes(order) == view.tobytes(order or "C")
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("rate", [0.02, 0.5, 0.97, 1])
+def test_masks_of_short_and_long_runs(itemsize, rate):
+    dtype = {1: "uint8", 2: "float16", 4: "float32", 8: "complex64", 16: "complex128"}[itemsize]
+    random = np.random.default_rng(itemsize)
+    for n in (1, 15, 16, 17, 31, 33, 500, 5000):
+        x, mask = made(dtype, n), random.random(n) <= rate
+        ours, where = nd.array(x, device="cpu"), nd.array(mask, device="cpu")
+        check(ours[where], x[mask])
+        check(nd.nonzero(where)[0], np.nonzero(mask)[0])
+        more = made(dtype, int(mask.sum())) if mask.any() else x[:0]
+        ours[where] = nd.array(more, device="cpu")
+        x[mask] = more
+        check(ours, x)
+        ours[where] += 1
+        x[mask] += 1
+        check(ours, x)
