@@ -2,13 +2,14 @@
 
     python3.13 benchmarks/free_threading.py --free-threaded python3.13t
 
-Both interpreters need NumPy and dlbridge (built for each). The same calls are timed in a process of each, in turns, so
-that a slow phase of the machine falls on both; then threads make them at once.
+Both interpreters need NumPy and dlbridge (built for each), and PyTorch where its rows are wanted. The same calls are
+timed in a process of each, in turns, so that a slow phase of the machine falls on both; then threads make them at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import pathlib
 import subprocess
@@ -62,17 +63,14 @@ def shared_work() -> dict[str, Callable[[], Callable[[], object]]]:
     small, large = np.arange(12.0), np.arange(100_000.0)
     nd_small, nd_large = nd.asarray(small), nd.asarray(large)
 
+    # Not a closure: threads would wait for one another at the cell that names the function.
     def of(function: Callable[[Any], object], x: Any) -> Callable[[], Callable[[], object]]:
-        return lambda: lambda: function(x)
+        return lambda: functools.partial(function, x)
 
     def own(function: Callable[[Any], object], x: Any) -> Callable[[], Callable[[], object]]:
-        def prepare() -> Callable[[], object]:
-            mine = x.copy()
-            return lambda: function(mine)
+        return lambda: functools.partial(function, x.copy())
 
-        return prepare
-
-    return {
+    rows = {
         "`asdlpack(x)`, an array a thread": own(asdlpack, small),
         "`asdlpack(x)`, one array": of(asdlpack, small),
         "`numpy.from_dlpack(x)`, an array a thread": own(np.from_dlpack, small),
@@ -85,6 +83,19 @@ def shared_work() -> dict[str, Callable[[], Callable[[], object]]]:
         "NumPy `x + x`, 100,000 elements, one array": of(lambda x: x + x, large),
         "nd `x.sum()`, 100,000 elements, one array": of(lambda x: x.sum(), nd_large),
         "NumPy `x.sum()`, 100,000 elements, one array": of(lambda x: x.sum(), large),
+    }
+    try:
+        import torch
+    except ImportError:
+        return rows
+    torch.set_num_threads(1)  # of its own: the threads are those of the row
+    torch_small, torch_large = torch.from_numpy(small), torch.from_numpy(large)
+    return rows | {
+        "`torch.from_dlpack(x)` of NumPy's, one array": of(torch.from_dlpack, small),
+        "`asdlpack(x)` of PyTorch's, one tensor": of(asdlpack, torch_small),
+        "PyTorch `x + x`, 12 elements, one tensor": of(lambda x: x + x, torch_small),
+        "PyTorch `x + x`, 100,000 elements, one tensor": of(lambda x: x + x, torch_large),
+        "PyTorch `x.sum()`, 100,000 elements, one tensor": of(lambda x: x.sum(), torch_large),
     }
 
 
@@ -185,6 +196,7 @@ def main() -> None:
     import dlbridge
     import numpy as np
 
+    shared_work()  # imports what there is
     lines = [
         f"## Latency\n\nThe best round of {options.turns} turns of each interpreter; bold: above the goal, {GOAL}.\n",
         *latency_table(best["GIL"], best["free"]),
@@ -194,6 +206,8 @@ def main() -> None:
         lines.append("\n## Many threads\n\nAll together, the best of three runs; the number is that of the threads.\n")
         lines += scaling_table(scaling, options.threads)
     versions = {"dlbridge": dlbridge.__version__, "numpy": np.__version__}
+    if "torch" in sys.modules:
+        versions["torch"] = sys.modules["torch"].__version__
     _machine.publish_page(RESULTS, "free_threading", "Free-threaded CPython beside the ordinary one", versions, lines)
 
 

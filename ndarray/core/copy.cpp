@@ -44,19 +44,11 @@ Status copy_dense(const Tensor& source, const Tensor& target) {
   return acquire(target, stream);  // once more: the copy let other threads in, and another use may have begun
 }
 
-// A long copy within the host lets other threads run: without a device no storage is acquired on the way.
-Status copy_at_home(const Tensor& source, Tensor& out) {
-  constexpr std::int64_t kLong = 65536;  // elements
-  if (is_cuda(source.dl.device) || source.size < kLong) return copy_as(source, dtype_of(source), CopyOrder::kKeep, out);
-  const Unlocked unlocked;
-  return copy_as(source, dtype_of(source), CopyOrder::kKeep, out);
-}
-
 }  // namespace
 
 Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
   if (same_device(source.dl.device, device) || (is_host(source.dl.device) && is_host(device)))
-    return copy_at_home(source, out);
+    return copy_as(source, dtype_of(source), CopyOrder::kKeep, out);
   std::int8_t axes[kMaxDims];
   const Tensor* const inputs[1] = {&source};
   memory_order(inputs, shape_of(source), axes);  // the copy lies as its source does
@@ -64,7 +56,7 @@ Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
   Tensor dense;
   const Tensor* from = &source;
   if (!is_dense(source, order)) {
-    DLBRIDGE_TRY(copy_at_home(source, dense));
+    DLBRIDGE_TRY(copy_as(source, dtype_of(source), CopyOrder::kKeep, dense));
     from = &dense;
   }
   DLBRIDGE_TRY(make_array_as(out, dtype_of(source), shape_of(source), order, device));

@@ -209,12 +209,15 @@ Status launch(Call& call, const Tensor& out) {
   DLBRIDGE_TRY(backend_for(call.device, backend));
   cuda::DeviceGuard guard;
   UseGuard uses;
+  LongKernel long_kernel;
   args.stream = work_stream(call.device);
   if (args.stream != 0) {
     DLBRIDGE_TRY(guard.enter(call.device.device_id));
     uses.enter();
     for (const Tensor* t : used)
       if (t != nullptr) DLBRIDGE_TRY(acquire(*t, args.stream));
+  } else {
+    long_kernel.begin(out.size);
   }
   if (outer.ndim == 0) [[likely]]
     return kernel_status(*backend, backend->elementwise(args), call.name);

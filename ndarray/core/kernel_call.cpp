@@ -1,18 +1,25 @@
 #include "ndarray/core/kernel_call.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dlbridge::nd {
 
 KernelCall::~KernelCall() {
   uses_.leave();  // before memory goes, by which Python code may be run
+  long_.end();
   while (pieces_ != nullptr) release(std::exchange(pieces_, pieces_->next));
 }
 
 Status KernelCall::begin() {
   DLBRIDGE_TRY(backend_for(device_, backend_));
   stream_ = work_stream(device_);
-  if (stream_ == 0) return {};
+  if (stream_ == 0) {
+    std::int64_t most = 0;
+    for (const Tensor* array : arrays_) most = std::max(most, array->size);
+    long_.begin(most);
+    return {};
+  }
   DLBRIDGE_TRY(guard_.enter(device_.device_id));
   uses_.enter();
   for (const Tensor* array : arrays_) DLBRIDGE_TRY(acquire(*array, stream_));
@@ -20,6 +27,7 @@ Status KernelCall::begin() {
 }
 
 Status KernelCall::end(int code, const char* what) {
+  long_.end();
   Status joined;
   for (const Tensor* array : arrays_)
     if (Status status = acquire(*array, stream_); !status.ok()) [[unlikely]]

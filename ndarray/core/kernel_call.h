@@ -20,7 +20,8 @@ class KernelCall {
   KernelCall& operator=(const KernelCall&) = delete;
   ~KernelCall();
 
-  // Enters the device and acquires the arrays for the thread's stream. Until end() no other thread uses device memory.
+  // Enters the device and acquires the arrays for the thread's stream. Until end() no other thread uses device memory;
+  // on the host other threads run meanwhile, where the arrays are large.
   Status begin();
 
   const Backend& backend() const noexcept { return *backend_; }
@@ -42,6 +43,7 @@ class KernelCall {
   Status failure_;             // behind a null pointer to scratch memory
   cuda::DeviceGuard guard_;
   UseGuard uses_;
+  LongKernel long_;
 };
 
 }  // namespace dlbridge::nd

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "dlbridge/errors.h"
 
@@ -112,5 +113,26 @@ class Unlocked {
 
 // False where nobody can do it. Python code runs, with no lock of the runtime held.
 bool collect_garbage();
+
+// A kernel of the host that takes a while lets other threads run, where the interpreter's lock would keep them waiting.
+// Without one they run anyway, and a thread that went would let go of the lock of the array that it changes.
+class LongKernel {
+ public:
+  LongKernel() noexcept = default;
+  LongKernel(const LongKernel&) = delete;
+  LongKernel& operator=(const LongKernel&) = delete;
+  ~LongKernel() { end(); }
+
+  void begin(std::int64_t elements) noexcept {
+    if (elements >= kLong && hooks().unlock != nullptr && hooks().lock_uses == nullptr) token_ = hooks().unlock();
+  }
+  void end() noexcept {
+    if (token_ != nullptr) hooks().relock(std::exchange(token_, nullptr));
+  }
+
+ private:
+  static constexpr std::int64_t kLong = 8192;  // some microseconds; to let go and take back takes a tenth of one
+  void* token_ = nullptr;
+};
 
 }  // namespace dlbridge::nd

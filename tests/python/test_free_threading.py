@@ -197,8 +197,8 @@ def test_no_change_of_one_array_in_place_is_lost() -> None:
     assert array.tolist() == [THREADS * ROUNDS] * 33
 
 
-def test_elements_that_change_while_they_select_select_nothing_outside() -> None:
-    n = 512
+@pytest.mark.parametrize("n", [512, 20_000])  # the second lets go of a GIL
+def test_elements_that_change_while_they_select_select_nothing_outside(n: int) -> None:
     frame = nd.zeros(3 * n, dtype="int64")
     inside = frame[n : 2 * n]
     index = nd.zeros(n, dtype="int64")

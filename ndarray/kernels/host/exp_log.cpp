@@ -164,8 +164,9 @@ void map_function(const T* in, T* out, std::int64_t count) noexcept {
 }
 
 template <class F, class T>
-[[gnu::flatten, gnu::target("avx512f,avx512dq,avx512vl,avx2,fma")]] void run_on_64_bytes(
-    void*, const T* in, const T* /*second*/, T* out, std::int64_t count) noexcept {
+[[gnu::flatten, gnu::target("avx512f,avx512dq,avx512vl,avx2,fma")]] void run_on_64_bytes(void*, const T* in,
+                                                                                         const T* /*second*/, T* out,
+                                                                                         std::int64_t count) noexcept {
   map_function<F>(in, out, count);
 }
 template <class F, class T>

@@ -63,8 +63,12 @@ std::int64_t index_at(const IndexArgs& args, int array, std::int64_t offset) {
   return i;
 }
 
-// An index counts from the end where it is negative: in_bounds() has refused all others.
-std::int64_t wrapped(std::int64_t i, std::int64_t extent) { return i + (extent & i >> 63); }
+// An index counts from the end where it is negative. in_bounds() has refused all others, but another thread may have
+// written to the array of indices since: none of those leads out of the axis.
+std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
+  const std::int64_t position = i + (extent & i >> 63);
+  return static_cast<std::uint64_t>(position) < static_cast<std::uint64_t>(extent) ? position : 0;
+}
 
 std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
   return wrapped(index_at(args, array, offset), args.extent[array]) * args.axis_stride[array];
@@ -97,8 +101,7 @@ void rising_loop(Bytes* value, Bytes* base, const Bytes* index, std::int64_t n) 
     std::int64_t first, last;
     std::memcpy(&first, index + i * kIndex, sizeof first);
     std::memcpy(&last, index + (i + kRun - 1) * kIndex, sizeof last);
-    if (last - first == kRun - 1)
-      Move::move_run(value + i * Move::size, base + first * Move::size, kRun * Move::size);
+    if (last - first == kRun - 1) Move::move_run(value + i * Move::size, base + first * Move::size, kRun * Move::size);
     else
       for (std::int64_t j = i; j < i + kRun; ++j) move(j);
   }

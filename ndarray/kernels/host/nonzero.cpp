@@ -34,7 +34,7 @@ std::int64_t count_true(const unsigned char* mask, std::int64_t n) noexcept {
 // The positions of eight elements in a vector, of which those of the true ones move together. Whole vectors are written,
 // for which there is room: found <= i, and i + kGroup <= n. Compression to memory itself is slow on Zen.
 [[gnu::target("avx512f,avx512bw,avx512vl")]] std::int64_t find_in_vectors(const unsigned char* mask, std::int64_t n,
-                                                                         std::int64_t* positions) noexcept {
+                                                                          std::int64_t* positions) noexcept {
   std::int64_t found = 0;
   __m512i at = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
   const __m512i eight = _mm512_set1_epi64(8);

@@ -226,8 +226,7 @@ struct Runs {
         for (std::int64_t k = 0; k < kWide; ++k) mean[k] += distance(row, k);
       for (std::int64_t k = 0; k < kWide; ++k) mean[k] /= static_cast<Value>(run.n);
       for (std::int64_t row = 0; row < run.n; ++row)
-        for (std::int64_t k = 0; k < kWide; ++k)
-          squares[k] += functors::squared_magnitude(distance(row, k) - mean[k]);
+        for (std::int64_t k = 0; k < kWide; ++k) squares[k] += functors::squared_magnitude(distance(row, k) - mean[k]);
       for (std::int64_t k = 0; k < kWide; ++k) R::merge(acc[c + k], run.n, mean[k] - acc[c + k].mean, squares[k]);
     }
     return c;

@@ -43,22 +43,21 @@ template <class T, int bytes>
 using Vector [[gnu::vector_size(bytes)]] = T;
 
 // One for each width: how a vector is passed depends on what the caller is compiled for.
-#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                                      \
-  template <class T, bool two>                                                                        \
-  [[gnu::target(isa)]] void name(void* function, const T* in, const T* second, T* out,                \
-                                 std::int64_t count) noexcept {                                       \
-    using V = Vector<T, width>;                                                                       \
-    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) {          \
-      V value, other;                                                                                 \
-      std::memcpy(&value, in + i, width);                                                             \
-      if constexpr (two) {                                                                            \
-        std::memcpy(&other, second + i, width);                                                       \
-        value = reinterpret_cast<V (*)(V, V)>(function)(value, other);                                \
-      } else {                                                                                        \
-        value = reinterpret_cast<V (*)(V)>(function)(value);                                          \
-      }                                                                                               \
-      std::memcpy(out + i, &value, width);                                                            \
-    }                                                                                                 \
+#define DLBRIDGE_ND_VECTOR_RUN(name, width, isa)                                                                      \
+  template <class T, bool two>                                                                                        \
+  [[gnu::target(isa)]] void name(void* function, const T* in, const T* second, T* out, std::int64_t count) noexcept { \
+    using V = Vector<T, width>;                                                                                       \
+    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(width / sizeof(T))) {                          \
+      V value, other;                                                                                                 \
+      std::memcpy(&value, in + i, width);                                                                             \
+      if constexpr (two) {                                                                                            \
+        std::memcpy(&other, second + i, width);                                                                       \
+        value = reinterpret_cast<V (*)(V, V)>(function)(value, other);                                                \
+      } else {                                                                                                        \
+        value = reinterpret_cast<V (*)(V)>(function)(value);                                                          \
+      }                                                                                                               \
+      std::memcpy(out + i, &value, width);                                                                            \
+    }                                                                                                                 \
   }
 DLBRIDGE_ND_VECTOR_RUN(run_of_64_bytes, 64, "avx512f")
 DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
@@ -67,9 +66,9 @@ DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
 template <class T>
 Variant<T> best_variant() noexcept {
   constexpr bool single = sizeof(T) == 4;
-  if (__builtin_cpu_supports("avx512f")) 
+  if (__builtin_cpu_supports("avx512f"))
     return {single ? "_ZGVeN16v" : "_ZGVeN8v", &run_of_64_bytes<T, false>, &run_of_64_bytes<T, true>};
-  if (__builtin_cpu_supports("avx2")) 
+  if (__builtin_cpu_supports("avx2"))
     return {single ? "_ZGVdN8v" : "_ZGVdN4v", &run_of_32_bytes<T, false>, &run_of_32_bytes<T, true>};
   return {nullptr, nullptr, nullptr};
 }

@@ -242,14 +242,7 @@ def _filled(
     return x
 
 
-def zeros(shape: Shape, dtype: DTypeLike | None = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
-    """An array of zeros; float64 by default. order: "C" or "F". Source: Array API 2024.12."""
-    return _filled("zeros()", 0, shape, dtype, order, device)
-
-
-def ones(shape: Shape, dtype: DTypeLike | None = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
-    """An array of ones; float64 by default. order: "C" or "F". Source: Array API 2024.12."""
-    return _filled("ones()", 1, shape, dtype, order, device)
+zeros, ones = _native.zeros, _native.ones
 
 
 def full(

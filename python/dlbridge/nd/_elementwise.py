@@ -206,7 +206,7 @@ def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     x = _as_reals(x, "frexp")
     parts = by_numpy("frexp", x)
     if parts is not None:
-        return parts  # type: ignore[no-any-return]
+        return parts
     bits, mantissa_bits, bias = _LAYOUT_OF_FLOATS[x.dtype.name]
     ones = (1 << (bits - 1 - mantissa_bits)) - 1
     raised = x * float(1 << mantissa_bits)  # subnormals have an exponent then
@@ -278,7 +278,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The least common multiple of integers; 0 where one is 0. What the dtype cannot hold wraps around."""
     multiples = _large_integers_by_numpy("lcm", x1, x2)
     if multiples is not None:
-        return multiples  # type: ignore[no-any-return]
+        return multiples
     a, b = as_operands(x1, x2)
     common = _native.gcd(a, b)
     if kind_of(common.dtype) == "i":  # unsigned, which hold the size of the least number, too
@@ -295,7 +295,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     if kind_of(exponent.dtype) in "bi":
         scaled = by_numpy("ldexp", x, exponent, may_warn=True)
         if scaled is not None:
-            return scaled  # type: ignore[no-any-return]
+            return scaled
     half = exponent // 2
     return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
 

@@ -166,9 +166,10 @@ PyObject* tolist(PyObject* self) {
   return list_of(*t, 0, static_cast<const char*>(t->dl.data)).release();
 }
 
-constexpr char kTobytes[] = "tobytes($self, /, order='C')\n--\n\n"
-                            "The bytes of the elements, in Fortran's order for \"F\", and for \"A\" where the array lies "
-                            "in that order; else in C's. Waits for the device.";
+constexpr char kTobytes[] =
+    "tobytes($self, /, order='C')\n--\n\n"
+    "The bytes of the elements, in Fortran's order for \"F\", and for \"A\" where the array lies "
+    "in that order; else in C's. Waits for the device.";
 PyObject* tobytes(PyObject* self, const Call& a) {
   const Tensor* t = &tensor_of(self);
   const bool is_f = copy_order(*t, a.order(0, 'C')) == core::CopyOrder::kF;

@@ -79,18 +79,28 @@ constexpr char kEmpty[] =
     "shape: int or tuple. dtype: float64 where it is None. device: 'cpu', 'cuda', 'cuda:1', …; None: the current "
     "CUDA\n"
     "device, or the CPU where there is none. Raises MemoryError where there is no memory.";
-// The arguments from number `first` on.
-PyObject* make_empty(const Call& a, std::size_t first) {
+// The arguments from number `first` on. value: of all elements, which are left as they are without one.
+PyObject* make_empty(const Call& a, std::size_t first, std::optional<int> value = {}) {
   const Shape shape = a.shape(first);
   const std::optional<DType> dtype = a.dtype(first + 1);
   const core::Order order = a.order(first + 2, 'C') == 'F' ? core::Order::kF : core::Order::kC;
   const std::optional<DLDevice> given = a.device(first + 3);
   const DLDevice device = given ? *given : default_device();
   return make_result(a.operation(), [&](Tensor& out) {
-    return core::make_array(out, dtype.value_or(core::kDefaultFloat), shape.get(), device, order);
+    DLBRIDGE_TRY(core::make_array(out, dtype.value_or(core::kDefaultFloat), shape.get(), device, order));
+    return value ? core::assign(out, {nullptr, core::Scalar::of_int(*value)}, a.operation()) : Status();
   });
 }
 PyObject* empty(PyObject*, const Call& a) { return make_empty(a, 0); }
+
+constexpr char kZeros[] = "zeros($module, shape, dtype=None, order='C', *, device=None)\n--\n\n"
+                          "An array of zeros; float64 by default. order: \"C\" or \"F\". Source: Array API 2024.12.";
+constexpr char kOnes[] = "ones($module, shape, dtype=None, order='C', *, device=None)\n--\n\n"
+                         "An array of ones; float64 by default. order: \"C\" or \"F\". Source: Array API 2024.12.";
+template <int value>
+PyObject* filled(PyObject*, const Call& a) {
+  return make_empty(a, 0, value);
+}
 
 constexpr char kEmptyFor[] = "empty_for($module, operation, shape, dtype=None, order='C', *, device=None)\n--\n\n"
                              "empty(), for an operation that its errors name: 'zeros()'.";
@@ -355,8 +365,9 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 void init_creation(PyObject* module) {
   frameworks::adopt_as_ndarray = adopt_tensor;
   frameworks::make_ndarray = make_ndarray;
-  add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(),
-                         method<kArray, array<true>, kArrayName>(), method<kAsarray, array<false>, kAsarrayName>(),
+  add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(), method<kZeros, filled<0>>(),
+                         method<kOnes, filled<1>>(), method<kArray, array<true>, kArrayName>(),
+                         method<kAsarray, array<false>, kAsarrayName>(),
                          method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),
                          method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
 }
