@@ -89,6 +89,23 @@ def apart(got: Any, want: Any, ulps: float, form_only: bool, size: Any = None) -
     return None if form_only else difference(*narrower(thinned(got), thinned(want)), ulps, True, size)
 
 
+def span(x: Any) -> range:
+    """The addresses of an array's memory; none of anything else."""
+    interface = getattr(x, "__array_interface__", None) or getattr(x, "__cuda_array_interface__", None)
+    if isinstance(interface, dict) and interface.get("data"):
+        begin = interface["data"][0]
+        return range(begin, begin + x.nbytes)
+    return range(0)
+
+
+def shares(call: Call, case: Case) -> bool:
+    """Whether the result of a call, or a part of it, lies in the memory of an input."""
+    result, names = call(), getattr(call, "__globals__", {})
+    parts = [span(part) for part in (result if isinstance(result, (tuple, list)) else [result])]
+    spans = [span(names.get(name)) for name, _ in case.inputs]
+    return any(len(part) and (part[0] in one or one[0] in part) for part in parts for one in spans if len(one))
+
+
 # --- fast -------------------------------------------------------------------------------------------------------------
 
 
@@ -148,11 +165,19 @@ class Sweep:
             try:
                 call = peer.build(case, arrays)
                 call()
+                if OURS in works and not writes(case):
+                    self.check_work(case, call, works[OURS])
                 works[name] = call
             except Exception as error:  # a library that cannot do it is part of the result
                 text = re.sub(r"\S*/\S*\s?", "", (str(error).splitlines() or [""])[0])  # without files of that machine
                 refused[name] = f"{type(error).__name__}: {text}"[:120]
         return works, refused
+
+    @staticmethod
+    def check_work(case: Case, theirs: Call, ours: Call) -> None:
+        """A peer that gives its argument back has not done what we do, where a copy is asked for."""
+        if shares(theirs, case) and not shares(ours, case):
+            raise TypeError("gives its argument, or a view of it, where a copy is asked for")
 
     def result(self, case: Case, name: str, call: Call) -> Any:
         """What a call gives, on inputs as they were."""

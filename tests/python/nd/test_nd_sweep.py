@@ -115,6 +115,19 @@ def test_what_a_peer_lacks_is_no_fault(host):
     assert "numpy" in row["refused"] and not row["wrong"] and "ratio" not in row
 
 
+def test_a_peer_that_gives_its_argument_where_a_copy_is_asked_for_is_not_timed(monkeypatch):
+    class Lazy:
+        __version__ = "1"
+        positive = staticmethod(lambda x: x)
+        flip = staticmethod(lambda x: x[::-1])  # a view, as ours is
+
+    one = sweep.Sweep("cpu", ("numpy",), 0.0)
+    monkeypatch.setitem(one.peers, "lazy", Peer("lazy", Lazy, "cpu", "1"))
+    x = (("x", Input("float32", (50,))),)
+    assert "a copy is asked for" in one.row(spot_of(Case("ufuncs", "xp.positive(x)", x, 50)))["refused"]["lazy"]
+    assert set(one.row(spot_of(Case("copies", "xp.flip(x)", x, 50)))["ns"]) == {OURS, "numpy", "lazy"}
+
+
 def test_rows_that_are_there_are_not_run_again(tmp_path, monkeypatch, capsys):
     out = tmp_path / "sweep.jsonl"
     few = walk((16,), "xp.hypot")
