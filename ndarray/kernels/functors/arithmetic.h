@@ -111,8 +111,8 @@ DLBRIDGE_ND_HD inline T hypot(T x, T y) noexcept {
     const T scale = is_large ? T(0x1p-70) : is_small ? T(0x1p100) : T(1);
     const T back = is_large ? T(0x1p70) : is_small ? T(0x1p-100) : T(1);
     const T length = std::sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back;
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    return x == kInfinity || y == kInfinity ? kInfinity : length;
+    const T infinity = std::numeric_limits<T>::infinity();
+    return x == infinity || y == infinity ? infinity : length;
   }
 #endif
   const T length = std::hypot(x, y);

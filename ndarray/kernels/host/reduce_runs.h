@@ -25,6 +25,10 @@ inline constexpr std::int64_t kRunBytes = 256;      // some vectors: each waits 
 
 template <class R>
 inline constexpr bool has_columns_v = Lanes<R>::exist || R::kFindsLater;
+// Sums and the like of numbers that a vector holds several of.
+template <class R>
+inline constexpr bool has_alternate_v = Lanes<R>::exist && kLaneParts<R> == 1 && !is_extreme_v<R> && !is_truth_v<R> &&
+                                        !is_count_v<R> && !R::kFindsLater && sizeof(typename R::In) >= 4;
 // Columns that are in registers together, of those that are walked together.
 template <class R>
 inline constexpr std::int64_t kTileColumns =
@@ -60,6 +64,8 @@ struct Runs {
     // Elements that lie apart, or are to be cast, are fetched: one loop serves all. Complex ones fill no vector that
     // another load would not fill as well.
     alignas(64) char buffer[static_cast<std::size_t>(kReduceLeaf * kSize)];
+    if constexpr (has_alternate_v<R>)
+      if (cast_in == nullptr && run.stride == Alternate::value) return alternate(run, acc);
     const bool fetches = cast_in != nullptr || (run.stride != kSize && !is_complex_v<In>);
     for (std::int64_t c = 0; c < run.count; ++c) {
       std::int64_t length = !fetches ? run.n : stops_early_v<R> ? kFirstFetched : kReduceLeaf;
@@ -80,6 +86,13 @@ struct Runs {
   }
 
  private:
+  // Every other element where it lies: a constant, for which there are shuffles.
+  using Alternate = std::integral_constant<std::int64_t, 2 * kSize>;
+  void alternate(const ReduceRun& run, Acc* acc) const {
+    for (std::int64_t c = 0; c < run.count; ++c)
+      elements(run.in + c * run.across, Alternate(), run.n, run.position, run.step, acc[c]);
+  }
+
   static In load_as_it_is(const char* p) noexcept {
     In x;
     std::memcpy(&x, p, sizeof(In));
