@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// From here on an array lies in huge pages: the first touch of 256 MiB in pages of 4 KiB takes longer than the copy that
-// fills it.
+// From here on an array lies in huge pages: the first touch of 256 MiB in pages of 4 KiB takes longer than the copy
+// that fills it.
 constexpr std::size_t kHuge = std::size_t{4} << 20;
 // Smaller blocks the C library keeps by itself. Of larger ones it gives back to the system what is free at the end of
 // its heap, or maps them anew each time: with two results alive, every other operation touches new pages then, which

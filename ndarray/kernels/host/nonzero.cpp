@@ -31,8 +31,8 @@ std::int64_t count_true(const unsigned char* mask, std::int64_t n) noexcept {
 }
 
 #if DLBRIDGE_ND_HAS_COMPRESS
-// The positions of eight elements in a vector, of which those of the true ones move together. Whole vectors are written,
-// for which there is room: found <= i, and i + kGroup <= n. Compression to memory itself is slow on Zen.
+// The positions of eight elements in a vector, of which those of the true ones move together. Whole vectors are
+// written, for which there is room: found <= i, and i + kGroup <= n. Compression to memory itself is slow on Zen.
 [[gnu::target("avx512f,avx512bw,avx512vl")]] std::int64_t find_in_vectors(const unsigned char* mask, std::int64_t n,
                                                                           std::int64_t* positions) noexcept {
   std::int64_t found = 0;

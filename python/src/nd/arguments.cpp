@@ -217,8 +217,8 @@ std::optional<DType> dtype_by_name(PyObject* name) {
   return text == nullptr ? std::nullopt : supported(find_dtype_by_name({text, static_cast<std::size_t>(size)}));
 }
 
-// Other spellings than the names that Python's half has resolved: texts, Python's types and NumPy's, which mean the same
-// forever. Of classes that go away none is remembered.
+// Other spellings than the names that Python's half has resolved: texts, Python's types and NumPy's, which mean the
+// same forever. Of classes that go away none is remembered.
 class Spellings {
  public:
   static bool can_have(PyObject* object) noexcept {
