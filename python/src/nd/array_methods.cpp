@@ -176,6 +176,7 @@ PyObject* tobytes(PyObject* self, const Call& a) {
   const Ref bytes = owned(PyBytes_FromStringAndSize(nullptr, t->size * t->itemsize()));
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.get()));
   char* const to = PyBytes_AS_STRING(bytes.get());
+  if (size == 0) return Ref::borrow(bytes.get()).release();
   Tensor host, target;
   if (!is_host(t->dl.device)) {
     throw_if_bad(core::copy_to(*t, {kDLCPU, 0}, host), a.operation());
