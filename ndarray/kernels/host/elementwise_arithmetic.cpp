@@ -22,7 +22,7 @@ DLBRIDGE_ND_CLONES void divide_by(char* const* data, const std::int64_t* strides
     const auto quotient = static_cast<C>(fast.quotient(static_cast<Unsigned>(static_cast<C>(x ^ turned))));
     const auto floored = static_cast<C>(quotient ^ turned);
     if constexpr (op == Op::kFloorDivide) return floored;
-    else return static_cast<C>(x - static_cast<C>(floored * static_cast<C>(fast.divisor)));
+    else return static_cast<C>(static_cast<Unsigned>(x) - static_cast<Unsigned>(floored) * fast.divisor);  // may wrap
   };
   map_loop<false, true, C, C>(data, strides, n, divide, std::make_index_sequence<1>{});
 }
