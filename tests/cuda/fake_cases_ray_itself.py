@@ -2,17 +2,14 @@
 
 Each test_* runs in an interpreter of its own, started by tests/python/test_cuda_fake.py: `python FILE NAME`."""
 
-import shutil
-import tempfile
-
 import dlbridge.ray
 import ray
+import ray_cluster
+from child_process import HANG_S
 from dlbridge import asdlpack, convert, nd
 from dlbridge.nd import cuda
 from fake_cases_share import Pooled, gc, soon
 from fake_cuda import *
-
-SECONDS = 60
 
 dlbridge.ray.register_transport()  # before the class that names it
 
@@ -46,39 +43,26 @@ class Actor:
 
 def error_of(ref):
     try:
-        return ray.get(ref, timeout=SECONDS)
+        return ray.get(ref, timeout=HANG_S)
     except Exception as error:
         return str(error)
 
 
 def test_ray_itself_passes_cuda_arrays_between_actors():
-    folder = tempfile.mkdtemp(prefix="ray")
-    ray.init(
-        num_cpus=2,
-        num_gpus=2,
-        object_store_memory=128 << 20,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="error",
-        _temp_dir=folder,
-    )
-    try:
+    with ray_cluster.started(num_gpus=2, object_store_memory=128 << 20):
         first, second = (Actor.options(num_gpus=0.5).remote() for _ in range(2))  # they share one
         hidden = Actor.options(num_gpus=1).remote()  # that has the other
         ref = first.make.remote()
-        ray.get(first.wait.remote(), timeout=SECONDS)
-        assert ray.get(second.read.remote(ref), timeout=SECONDS) == ("CudaArray", list(range(6)), b"host")
-        own = ray.get([first.address.remote(ref), first.address.remote()], timeout=SECONDS)
+        ray.get(first.wait.remote(), timeout=HANG_S)
+        assert ray.get(second.read.remote(ref), timeout=HANG_S) == ("CudaArray", list(range(6)), b"host")
+        own = ray.get([first.address.remote(ref), first.address.remote()], timeout=HANG_S)
         assert own[0] == own[1]  # its own array
-        assert ray.get(first.kept.remote(), timeout=SECONDS) == 1
+        assert ray.get(first.kept.remote(), timeout=HANG_S) == 1
         text = error_of(hidden.read.remote(ref))
         assert "the array is on GPU-00000000" in text and "num_gpus=" in text, text
         del ref
-        soon(lambda: ray.get(first.kept.remote(), timeout=SECONDS) == 0)
+        soon(lambda: ray.get(first.kept.remote(), timeout=HANG_S) == 0)
         gc.collect()
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

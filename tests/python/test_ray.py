@@ -2,8 +2,6 @@
 
 import contextlib
 import gc
-import shutil
-import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +15,7 @@ np = pytest.importorskip("numpy", reason="NumPy is Ray's")
 ray = pytest.importorskip("ray", reason="Ray carries the arrays")
 
 import dlbridge.ray  # noqa: E402
+import ray_cluster  # noqa: E402
 import ray_work  # noqa: E402
 from ray.util.serialization import deregister_serializer  # noqa: E402
 
@@ -36,26 +35,15 @@ def processes_naming(text):
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     """A Ray of this machine, which leaves no process."""
-    folder = tempfile.mkdtemp(prefix="ray")  # short: there are sockets in it
-    ray.init(
-        num_cpus=2,
-        num_gpus=0,
-        object_store_memory=STORE_BYTES,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="error",
-        _temp_dir=folder,
-        runtime_env={"worker_process_setup_hook": lambda: dlbridge.ray.install(*FRAMEWORKS)},
-    )
-    yield
-    gc.collect()
-    deregister_serializer(nd.HostArray)  # Ray's own, of what was sent by the transport
-    ray.shutdown()
+    hook = {"worker_process_setup_hook": lambda: dlbridge.ray.install(*FRAMEWORKS)}
+    with ray_cluster.started(num_gpus=0, object_store_memory=STORE_BYTES, runtime_env=hook) as folder:
+        yield
+        gc.collect()
+        deregister_serializer(nd.HostArray)  # Ray's own, of what was sent by the transport
     until = time.monotonic() + HANG_S
     while (left := processes_naming(folder)) and time.monotonic() < until:
         time.sleep(0.1)
     assert left == []
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
