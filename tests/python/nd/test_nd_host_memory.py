@@ -18,6 +18,31 @@ def empty(size):
 
 
 @pytest.mark.no_sanitizer
+@pytest.mark.parametrize("size", [1, 64, 65, 1000, 1024])
+def test_a_small_freed_block_serves_the_next_array_of_its_64_bytes(size):
+    x = empty(size)
+    at = address(x)
+    del x
+    assert address(empty((size + 63) // 64 * 64)) == at
+
+
+def test_small_arrays_of_a_thread_that_has_ended_are_whole():
+    arrays, made = [], threading.Thread(target=lambda: arrays.extend(empty(k + 1) for k in range(1100)))
+    made.start()
+    made.join()
+    for k, x in enumerate(arrays):
+        x.fill(k % 251)
+    again = [empty(k + 1) for k in range(1100)]
+    for x in again:
+        x.fill(255)
+    assert all((np.asarray(x) == k % 251).all() for k, x in enumerate(arrays))
+    dropped = threading.Thread(target=arrays.clear)
+    dropped.start()
+    dropped.join()
+    assert all((np.asarray(x) == 255).all() for x in again)
+
+
+@pytest.mark.no_sanitizer
 @pytest.mark.parametrize("size", [96 << 10, MIB, 40 * MIB])
 def test_the_newest_freed_block_serves_the_next_array_of_about_its_size(size):
     others = [empty(size) for _ in range(33)]  # what earlier tests left may be larger than it is
@@ -46,7 +71,8 @@ def test_memory_of_every_size_is_aligned_and_whole():
         assert x is None or (np.asarray(x) == number + 1).all()
 
 
-def test_threads_that_make_and_drop_arrays_never_share_a_block():
+@pytest.mark.parametrize(("least", "most"), [(1, 1030), (60 << 10, 300 << 10)], ids=["small", "large"])
+def test_threads_that_make_and_drop_arrays_never_share_a_block(least, most):
     wrong = []
 
     def work(number):
@@ -56,7 +82,7 @@ def test_threads_that_make_and_drop_arrays_never_share_a_block():
             slot = int(random.integers(6))
             if slot in held and not (np.asarray(held.pop(slot)) == slot + 8 * number).all():
                 wrong.append((number, turn))
-            held[slot] = empty(int(random.integers(60 << 10, 300 << 10)))
+            held[slot] = empty(int(random.integers(least, most)))
             held[slot].fill(slot + 8 * number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
