@@ -1,6 +1,7 @@
 #include "ndarray/core/elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "dlbridge/cuda_peer.h"
@@ -341,6 +342,20 @@ Status comparable(const Tensor& x, Tensor& copy, const Tensor*& out) {
   return elementwise(Op::kNotEqual, inputs, {}, copy);
 }
 
+namespace {
+
+// Whether the bytes of `source` are those of its copy, on the host, and so few that to look for a loop takes longer
+// than to copy them. Bools are read: every byte but 0 is true.
+bool is_small_image(const Tensor& source, const Tensor& copy) noexcept {
+  constexpr std::int64_t kMostBytes = 4096;
+  const DType dtype = dtype_of(source);
+  return is_host(source.dl.device) && dtype == dtype_of(copy) && !is_bool(dtype) &&
+         source.size * source.itemsize() <= kMostBytes && source.size > 0 &&
+         ((is_c_contiguous(source) && is_c_contiguous(copy)) || (is_f_contiguous(source) && is_f_contiguous(copy)));
+}
+
+}  // namespace
+
 Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) {
   const Tensor* const input = &source;
   std::int8_t axes[kMaxDims];
@@ -348,6 +363,10 @@ Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) 
   if (order == CopyOrder::kKeep && !memory_order({&input, 1}, shape, axes))
     DLBRIDGE_TRY(make_array_as(out, dtype, shape, {axes, shape.size()}, source.dl.device));
   else DLBRIDGE_TRY(make_array(out, dtype, shape, source.dl.device, order == CopyOrder::kF ? Order::kF : Order::kC));
+  if (is_small_image(source, out)) {
+    std::memcpy(out.dl.data, source.dl.data, static_cast<std::size_t>(out.size * out.itemsize()));
+    return {};
+  }
   return assign(out, Input{&source, {}}, "copy");
 }
 

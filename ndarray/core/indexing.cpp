@@ -1,6 +1,8 @@
 #include "ndarray/core/indexing.h"
 
 #include <algorithm>
+#include <cstring>
+#include <list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,18 +147,26 @@ Status select(const Tensor& x, std::span<const IndexItem> items, Selection& s) {
 
 // The index arrays as int64, broadcast to one shape; bool arrays as their coordinates.
 struct Indices {
-  std::vector<Tensor> owned;
   struct Entry {
     const Tensor* index;
     int axis;
   };
-  std::vector<Entry> entries;
+  std::list<Tensor> owned;  // entries point to them
+  std::array<Entry, kMaxIndexArrays> arrays;
+  std::size_t count = 0;
   std::int64_t shape[kMaxDims];
   int ndim = 0;
+
+  std::span<Entry> entries() noexcept { return {arrays.data(), count}; }
+  std::span<const Entry> entries() const noexcept { return {arrays.data(), count}; }
+  Status add(const Tensor* index, int axis) {
+    if (count == arrays.size()) return index_error("more than 16 index arrays");
+    arrays[count++] = {index, axis};
+    return {};
+  }
 };
 
 Status prepare_indices(const Selection& s, Indices& out) {
-  out.owned.reserve(kMaxIndexArrays * 2);
   for (std::size_t k = 0; k < s.array_count; ++k) {
     const auto& [index, axis] = s.arrays[k];
     if (is_bool(dtype_of(*index))) {
@@ -165,20 +175,19 @@ Status prepare_indices(const Selection& s, Indices& out) {
       DLBRIDGE_TRY(nonzero(*index, coordinates));
       for (std::size_t d = 0; d < count; ++d) {
         out.owned.push_back(std::move(coordinates[d]));
-        out.entries.push_back({&out.owned.back(), index->dl.ndim == 0 ? -1 : axis + static_cast<int>(d)});
+        DLBRIDGE_TRY(out.add(&out.owned.back(), index->dl.ndim == 0 ? -1 : axis + static_cast<int>(d)));
       }
     } else if (dtype_of(*index) != DType::kInt64) {
       out.owned.emplace_back();
       DLBRIDGE_TRY(copy_as(*index, DType::kInt64, CopyOrder::kKeep, out.owned.back()));
-      out.entries.push_back({&out.owned.back(), axis});
+      DLBRIDGE_TRY(out.add(&out.owned.back(), axis));
     } else {
-      out.entries.push_back({index, axis});
+      DLBRIDGE_TRY(out.add(index, axis));
     }
   }
-  if (out.entries.size() > static_cast<std::size_t>(kMaxIndexArrays)) return index_error("more than 16 index arrays");
-  std::vector<const Tensor*> arrays;
-  for (const auto& entry : out.entries) arrays.push_back(entry.index);
-  if (Status status = broadcast_shapes(arrays, out.shape, out.ndim); !status.ok())
+  const Tensor* arrays[kMaxIndexArrays];
+  for (std::size_t k = 0; k < out.count; ++k) arrays[k] = out.arrays[k].index;
+  if (Status status = broadcast_shapes({arrays, out.count}, out.shape, out.ndim); !status.ok())
     return index_error("shape mismatch: the index arrays could not be broadcast together: " + status.message());
   return {};
 }
@@ -197,15 +206,15 @@ Status make_loop(const Tensor& x, const Selection& s, const Indices& indices, In
   const auto add_basic = [&](std::size_t d) {
     loop.shape[loop.ndim] = s.shape[d];
     loop.base[loop.ndim] = s.strides[d] * x.itemsize();
-    for (std::size_t k = 0; k < indices.entries.size(); ++k) loop.index[k][loop.ndim] = 0;
+    for (std::size_t k = 0; k < indices.count; ++k) loop.index[k][loop.ndim] = 0;
     ++loop.ndim;
   };
   for (std::size_t d = 0; d < s.array_place; ++d) add_basic(d);
   for (int d = 0; d < indices.ndim; ++d) {
     loop.shape[loop.ndim] = indices.shape[d];
     loop.base[loop.ndim] = 0;
-    for (std::size_t k = 0; k < indices.entries.size(); ++k) {
-      const Tensor& t = *indices.entries[k].index;
+    for (std::size_t k = 0; k < indices.count; ++k) {
+      const Tensor& t = *indices.arrays[k].index;
       loop.index[k][loop.ndim] = broadcast_stride(t, d, indices.ndim) * t.itemsize();
     }
     ++loop.ndim;
@@ -238,7 +247,7 @@ Status fill_args(IndexLoop& loop, const Tensor& values, std::size_t arrays, Inde
 
 // Positions that lie in the array which is written to would change on the way.
 Status separate_indices(const Tensor& x, Indices& indices) {
-  for (Indices::Entry& entry : indices.entries) {
+  for (Indices::Entry& entry : indices.entries()) {
     if (!may_overlap(*entry.index, x)) continue;
     Tensor copy;
     DLBRIDGE_TRY(copy_as(*entry.index, DType::kInt64, CopyOrder::kKeep, copy));
@@ -276,9 +285,9 @@ Status check_positions(const Tensor& index, std::int64_t extent) {
 // Where nothing is selected, no kernel looks at the positions. Those on an axis without elements are out of bounds
 // whatever they are; others only the host can see.
 Status check_unread_positions(const Tensor& x, const Indices& indices) {
-  for (const auto& entry : indices.entries)
+  for (const auto& entry : indices.entries())
     if (entry.index->size == 0) return {};
-  for (const auto& [index, axis] : indices.entries) {
+  for (const auto& [index, axis] : indices.entries()) {
     if (axis < 0) continue;
     const std::int64_t extent = x.dl.shape[axis];
     if (extent == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
@@ -297,9 +306,9 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
   args.combine = combine.value_or(Op::kAdd);
   args.dtype = dtype_of(x);
   args.arrays = 0;
-  DLBRIDGE_TRY(fill_args(call.loop, values, call.indices.entries.size(), args));
-  for (std::size_t k = 0; k < call.indices.entries.size(); ++k) {
-    const auto& [index, axis] = call.indices.entries[k];
+  DLBRIDGE_TRY(fill_args(call.loop, values, call.indices.count, args));
+  for (std::size_t k = 0; k < call.indices.count; ++k) {
+    const auto& [index, axis] = call.indices.arrays[k];
     if (axis < 0) continue;  // a 0-d bool index only repeats
     const auto slot = static_cast<std::size_t>(args.arrays++);
     if (slot != k) std::copy_n(args.index_strides[k], args.ndim, args.index_strides[slot]);
@@ -307,9 +316,9 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
     args.extent[slot] = x.dl.shape[axis];
     args.axis_stride[slot] = x.dl.strides[axis] * x.itemsize();
   }
-  std::vector<const Tensor*> used{&x, &values};
-  for (const auto& entry : call.indices.entries) used.push_back(entry.index);
-  KernelCall kernel(x.dl.device, used);
+  const Tensor* used[2 + kMaxIndexArrays] = {&x, &values};
+  for (std::size_t k = 0; k < call.indices.count; ++k) used[2 + k] = call.indices.arrays[k].index;
+  KernelCall kernel(x.dl.device, {used, 2 + call.indices.count});
   DLBRIDGE_TRY(kernel.begin());
   args.stream = kernel.stream();
   args.workspace = kernel.workspace();
@@ -338,6 +347,15 @@ Status masked_fill(const Tensor& x, const Tensor& mask, const Input& value) {
   return elementwise(Op::kWhere, inputs, options, unused);
 }
 
+// On the host. offset: in elements.
+Status write_element(const Tensor& x, std::int64_t offset, const Scalar& scalar) {
+  ScalarValue value;
+  DLBRIDGE_TRY(write_scalar(scalar, dtype_of(x), value));
+  std::memcpy(static_cast<char*>(x.dl.data) + offset * x.itemsize(), value.bytes,
+              static_cast<std::size_t>(x.itemsize()));
+  return {};
+}
+
 }  // namespace
 
 bool is_basic(std::span<const IndexItem> items) noexcept {
@@ -362,8 +380,11 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   if (combine.value_or(Op::kAdd) != Op::kAdd && !is_host(x.dl.device))
     return malformed("on a GPU values can be added to those that are there, no more");
   if (is_basic(items) && !combine) {
+    Selection s;
+    DLBRIDGE_TRY(select(x, items, s));
+    if (s.ndim == 0 && value.array == nullptr && is_host(x.dl.device)) return write_element(x, s.offset, value.scalar);
     Tensor view;
-    DLBRIDGE_TRY(view_at(x, items, view));
+    DLBRIDGE_TRY(make_view(x, {s.shape, s.ndim}, {s.strides, s.ndim}, s.offset, view));
     return assign(view, value, "x[key] = value");
   }
   if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
