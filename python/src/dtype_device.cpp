@@ -64,11 +64,12 @@ PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(itemsize_byt
 bool dtype_equals(PyObject* self, PyObject* other) {
   const DLDataType own = value_of(self);
   if (DLDataType o; read_dtype(other, o)) return o.code == own.code && o.bits == own.bits && o.lanes == own.lanes;
-  if (PyUnicode_Check(other)) {
-    const Ref name = owned(get_name(self));
-    const int order = PyUnicode_Compare(name.get(), other);
-    checked(order != -1 || PyErr_Occurred() == nullptr);
-    if (order == 0) return true;
+  if (PyUnicode_CheckExact(other)) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(other, &size);
+    if (text == nullptr) PyErr_Clear();  // lone surrogates
+    const std::string_view name(text == nullptr ? "" : text, static_cast<std::size_t>(size));
+    if (const DTypeInfo* row = find_dtype_by_name(name); row != nullptr) return row == find_dtype(own);
   }
   static PythonFunction equals("dlbridge._dtype", "equals");
   return equals(self, other).get() == Py_True;

@@ -69,12 +69,13 @@ def is_scalar(value: object) -> bool:
     )
 
 
-def as_array(value: ArrayLike, like: ndarray | None = None) -> ndarray:
-    """`value` as an ndarray: itself, or a scalar or nested sequence on the device of `like`.
+as_array, as_arrays = _native.as_array, _native.as_arrays
+into, normalize_axis = _native.into, _native.normalize_axis
 
-    TypeError for arrays of other frameworks: a function never moves data between devices unasked. asarray() does.
-    """
-    if isinstance(value, ndarray):
+
+def new_array(value: ArrayLike, like: ndarray | None) -> ndarray:
+    """What as_array() makes of anything but an ndarray. The extension calls."""
+    if isinstance(value, ndarray):  # what stands for one while fuse() records
         return value
     device = None if like is None else like.device
     if isinstance(value, (list, tuple)) or is_scalar(value):
@@ -92,20 +93,6 @@ def as_values(value: ArrayLike, like: ndarray) -> ndarray:
     if isinstance(value, (list, tuple)) or is_scalar(value):
         return _native.array(value, like.dtype, device=like.device)
     raise TypeError(f"Unsupported type {type(value)}")
-
-
-def as_arrays(*values: ArrayLike) -> list[ndarray]:
-    """Each value as an ndarray, scalars and sequences on the device of the first ndarray among them.
-
-    Python scalars are arrays of their own dtype, as in NumPy's functions that are not ufuncs: 300 is an int64, also
-    beside a uint8.
-    """
-    like = None
-    for value in values:
-        if isinstance(value, ndarray):
-            like = value
-            break
-    return [value if isinstance(value, ndarray) else as_array(value, like) for value in values]
 
 
 def as_operands(*values: ArrayLike) -> list[ndarray]:
@@ -128,14 +115,6 @@ def as_positions(indices: ArrayLike, like: ndarray | None, operation: str) -> nd
     if positions.dtype.name.startswith(("int", "uint", "bool")):
         return positions.astype("int64", copy=False)
     raise TypeError(f"{operation}(): indices are {positions.dtype}; they must be integers")
-
-
-def normalize_axis(axis: Any, ndim: int, operation: str) -> int:
-    """`axis` counted from 0. AxisError unless -ndim <= axis < ndim, TypeError unless it is an integer."""
-    number = index(axis)
-    if not -ndim <= number < ndim:
-        raise axis_error(operation, number, ndim)
-    return number + ndim if number < 0 else number
 
 
 def normalize_axes(axis: Axis, ndim: int, operation: str) -> tuple[int, ...]:
@@ -207,14 +186,12 @@ def one_device(arrays: Sequence[ndarray], operation: str) -> Any:
     return next(iter(devices.values()), None)
 
 
-def into(out: ndarray | None, result: ndarray, operation: str, casting: str = "same_kind") -> ndarray:
-    """`result`, or `out` after it was written there. ValueError where the shapes differ, TypeError where casting
-    forbids it."""
-    if out is None:
-        return result
+def write_out(out: Any, result: ndarray, operation: str, casting: str = "same_kind") -> ndarray:
+    """What into() does where `out` is given. The extension calls."""
     check_out(out, result, operation)
     _native.copyto(out, result, casting)
-    return out
+    given: ndarray = out
+    return given
 
 
 def check_out(out: Any, result: ndarray, operation: str) -> None:

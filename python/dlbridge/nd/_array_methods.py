@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 
 from dlbridge.nd import _native
-from dlbridge.nd._ufunc_methods import late, scan
+from dlbridge.nd._ufunc_methods import scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def _flat(self: ndarray) -> Any:
     return _flatiter(self)
 
 
-_flatiter = late("_flat", "flatiter")
-_set_flat = late("_flat", "set_flat")
+_flatiter = _native.late("_flat", "flatiter")
+_set_flat = _native.late("_flat", "set_flat")
 _plain_device = ndarray.device
 _cuda_devices: dict[int, Any] = {}
 
@@ -237,10 +237,10 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
     _native.index_combine(self, arrays, value)
 
 
-_clipped, _rounded = (late("_elementwise", name) for name in ("clip", "round"))
-_product = late("_products", "dot")
-_search = late("_searching", "searchsorted")
-_compressed = late("_indexing", "compress")
+_clipped, _rounded = (_native.late("_elementwise", name) for name in ("clip", "round"))
+_product = _native.late("_products", "dot")
+_search = _native.late("_searching", "searchsorted")
+_compressed = _native.late("_indexing", "compress")
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ def compress(self: ndarray, condition: ArrayLike, axis: int | None = None, out: 
 
 def _delegate(module: str, name: str) -> Callable[..., Any]:
     """A method that calls the function of that name, the array first."""
-    method = late(module, name)
+    method = _native.late(module, name)
     method.__name__ = name
     method.__qualname__ = f"ndarray.{name}"
     method.__doc__ = f"nd.{name}(self, …)."

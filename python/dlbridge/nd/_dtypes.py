@@ -29,12 +29,11 @@ _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["compl
 _INEXACT = frozenset(_KINDS["real floating"] + _KINDS["complex floating"])
 
 
-def resolve(obj: DTypeLike) -> DType:
-    """The DType that `obj` names: see dlbridge._dtype.find(). TypeError for anything else, and for dtypes that the
-    ndarray does not have."""
-    known = BY_NAME.get(obj.name if type(obj) is DType else obj) if type(obj) in (DType, str) else None
-    if known is not None:
-        return known
+resolve, kind_of = _native.resolve, _native.kind_of
+
+
+def resolve_other(obj: DTypeLike) -> DType:
+    """What resolve() gives for what the extension does not know: see dlbridge._dtype.find(). The extension calls."""
     if isinstance(obj, str) and _dtype.is_swapped(obj):
         raise TypeError(
             f"dtype {obj!r} is in the opposite byte order, which the ndarray does not have. Byte-swap the data first, "
@@ -47,11 +46,6 @@ def resolve(obj: DTypeLike) -> DType:
             "stands for it"
         )
     return found
-
-
-def kind_of(obj: DTypeLike) -> str:
-    """NumPy's one-letter kind of a dtype: "b", "i", "u", "f" or "c"."""
-    return resolve(obj).kind
 
 
 def is_inexact(x: Any) -> bool:
@@ -111,33 +105,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return not is_abstract(arg1) and resolve(arg1) == resolve(arg2)
 
 
-def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether a dtype or array can be cast to the dtype `to`; `casting`: "no", "equiv", "safe", "same_kind", "unsafe".
-
-    ValueError for another `casting`, TypeError for anything that is not a dtype. Source: Array API 2024.12, NumPy.
-    """
-    return _native.can_cast(from_.dtype if isinstance(from_, _native.ndarray) else resolve(from_), resolve(to), casting)
-
-
-def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that operands of these dtypes (arrays, dtypes, Python scalars) are promoted to, as NumPy 2 does.
-
-    ValueError for no argument, TypeError where there is no common dtype. Source: Array API 2024.12, NEP 50.
-    """
-    if not arrays_and_dtypes:
-        raise ValueError("result_type(): no argument; give at least one array, dtype or scalar")
-    operands = [
-        a
-        if isinstance(a, (_native.ndarray, DType, bool, int, float, complex))
-        else resolve(a if isinstance(a, (str, type)) else getattr(a, "dtype", a))
-        for a in arrays_and_dtypes
-    ]
-    return _native.result_type(*operands)
-
-
-def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
-    """The smallest dtype that both dtypes can be cast to safely; NumPy's rules."""
-    return _native.result_type(resolve(type1), resolve(type2))
+can_cast, promote_types, result_type = _native.can_cast, _native.promote_types, _native.result_type
 
 
 def min_scalar_type(a: Any, /) -> DType:

@@ -65,7 +65,7 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
         import numpy
 
         with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
-            found = function(*map(numpy.asarray, operands), **keywords)
+            found = function(*map(_native.to_numpy, operands), **keywords)
     else:
         with device:
             found = function(*operands, **keywords)
@@ -77,7 +77,7 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
 
 def as_it_is(function: Callable[..., Any], x: ndarray, *arguments: Any) -> ndarray:
     """What a library's function gives for one host array, of a dtype that it computes in, where it warns of nothing."""
-    return _adopted(function(modules["numpy"].asarray(x), *arguments), None, x.device)
+    return _adopted(function(_native.to_numpy(x), *arguments), None, x.device)
 
 
 def by_numpy(name: str, *arrays: ndarray, may_warn: bool = False, **keywords: Any) -> Any:
@@ -95,7 +95,7 @@ def by_numpy(name: str, *arrays: ndarray, may_warn: bool = False, **keywords: An
     numpy, function = _numpys_own(name)
     if function is None:
         return None
-    operands = map(numpy.asarray, arrays)
+    operands = map(_native.to_numpy, arrays)
     if may_warn:
         with numpy.errstate(all="ignore"):
             found = function(*operands, **keywords)

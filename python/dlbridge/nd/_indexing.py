@@ -21,7 +21,6 @@ from dlbridge.nd._arguments import (
     shape_of,
 )
 from dlbridge.nd._dtypes import BY_NAME, kind_of
-from dlbridge.nd._ufunc_methods import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,33 +30,15 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Shape
 
 ndarray = _native.ndarray
-_resize = late("_joining", "resize")
+_resize = _native.late("_joining", "resize")
 _INT64 = BY_NAME["int64"]
 
 
-def take(
-    a: ArrayLike, indices: ArrayLike, /, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"
-) -> ndarray:
-    """The elements at positions along an axis, of the flattened array by default.
-
-    mode: "raise" refuses positions out of bounds (on the host; on a device they are clamped, so that nothing waits),
-    "wrap" counts them round and round, "clip" sets them to the nearest. Source: Array API 2024.12, NumPy.
-    """
-    a = as_array(a, indices if isinstance(indices, ndarray) else None)
-    positions = as_array(indices, a)
-    if positions.size == 0 and not isinstance(indices, ndarray):
-        positions = positions.astype(_INT64)
-    positions = as_positions(positions, a, "take")
-    if axis is None:
-        a, axis = a.ravel(), 0
-    elif a.ndim == 0:
-        a = a.reshape(1)  # as NumPy has it
-    axis = normalize_axis(axis, a.ndim, "take")
-    return into(out, _native.take(a, _within(positions, a.shape[axis], mode, "take"), axis), "take")
+take = _native.take
 
 
 def _within(positions: ndarray, extent: int, mode: str, operation: str) -> ndarray:
-    """The positions that "wrap" or "clip" make of those out of bounds."""
+    """The positions that "wrap" or "clip" make of those out of bounds. The extension calls."""
     if mode == "wrap":
         return positions % extent
     if mode == "clip":

@@ -8,7 +8,6 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, broadcast_shapes, normalize_axes, normalize_axis
-from dlbridge.nd._ufunc_methods import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Axis, Shape
 
 ndarray = _native.ndarray
-_empty_like = late("_creation", "empty_like")
+_empty_like = _native.late("_creation", "empty_like")
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:

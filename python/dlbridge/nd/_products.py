@@ -100,13 +100,20 @@ def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
 def vdot(a: ArrayLike, b: ArrayLike) -> ndarray:
     """The summed products of the flattened arrays, the first conjugated."""
     x, y = as_arrays(a, b)
-    return vecdot(x.ravel(), y.ravel())
+    x, y = x.ravel(), y.ravel()
+    if x.size != y.size:
+        raise ValueError(f"vdot(): {x.size} and {y.size} elements; they must be equal")
+    return _native.matmul(x.conj(), y)
 
 
 def inner(a: ArrayLike, b: ArrayLike) -> ndarray:
     """Over the last axes of both, summed products, for every pair of rows."""
     x, y = as_arrays(a, b)
-    return _native.multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, ((-1,), (-1,)))
+    if x.ndim == 0 or y.ndim == 0:
+        return _native.multiply(x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return _native.matmul(x, y.T)
+    return tensordot(x, y, ((-1,), (-1,)))
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:

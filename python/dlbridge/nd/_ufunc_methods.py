@@ -6,35 +6,18 @@ from dlbridge.nd import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, Axis, DTypeLike
 
 ndarray = _native.ndarray
 
-
-def late(module: str, name: str) -> Callable[..., Any]:
-    """The function of that name in that module of dlbridge.nd, imported when it is first called."""
-    found: Any = None
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal found
-        if found is None:
-            from importlib import import_module
-
-            found = getattr(import_module(f"dlbridge.nd.{module}"), name)
-        return found(*args, **kwargs)
-
-    return call
-
-
 as_array, as_arrays, as_operands, as_positions, count_up, into, normalize_axis = (
-    late("_arguments", name)
+    _native.late("_arguments", name)
     for name in ("as_array", "as_arrays", "as_operands", "as_positions", "count_up", "into", "normalize_axis")
 )
-is_inexact, kind_of = (late("_dtypes", name) for name in ("is_inexact", "kind_of"))
-unravel_index = late("_indexing", "unravel_index")
+is_inexact, kind_of = (_native.late("_dtypes", name) for name in ("is_inexact", "kind_of"))
+unravel_index = _native.late("_indexing", "unravel_index")
 
 _REDUCTIONS = {
     "add": "sum",

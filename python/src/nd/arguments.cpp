@@ -265,7 +265,7 @@ bool read_any_dtype(PyObject* object, const char* operation, std::optional<DType
     if (frameworks::connect_numpy() && frameworks::numpy_array_type != nullptr)
       if (out = supported(frameworks::find_plain_dtype(object)); out) return true;
     PyErr_Clear();
-    resolved = Ref(call_python("dlbridge.nd._dtypes", "resolve", PyTuple_Pack(1, object)));
+    resolved = Ref(call_python("dlbridge.nd._dtypes", "resolve_other", PyTuple_Pack(1, object)));
     if (!resolved) return false;
   }
   if (read_dtype(resolved.get(), dl)) out = supported(find_dtype(dl));

@@ -82,6 +82,11 @@ bool is_numpy_array(PyObject* object);
 // New reference.
 PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
                    std::optional<bool> copy);
+// `object` as an array: itself, or a scalar or nested sequence on the device of `like` (None: the current one).
+// TypeError for anything else, arrays of other frameworks included.
+Ref as_array(PyObject* object, PyObject* like = Py_None);
+// The result, or `out`, where one is given, after it was written there. operation: "take", without parentheses.
+Ref into(PyObject* out, Ref result, const char* operation);
 // The tensor of a bridge object as an array, without a copy; `source` is kept alive.
 PyObject* adopt(TensorObject* source);
 // The same of a tensor that is no object: `owner`, which is taken, keeps its memory. `source`: ndarray.owner, or null.

@@ -1,4 +1,4 @@
-// Making arrays: empty ones, from Python values, from other frameworks, and on other devices.
+// Making arrays from Python values, from other frameworks, and on other devices. Those of a shape are in filled.cpp.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -73,42 +73,6 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 namespace {
-
-constexpr char kEmpty[] =
-    "empty($module, shape, dtype=None, order='C', *, device=None)\n--\n\nAn array with uninitialised elements.\n\n"
-    "shape: int or tuple. dtype: float64 where it is None. device: 'cpu', 'cuda', 'cuda:1', …; None: the current "
-    "CUDA\n"
-    "device, or the CPU where there is none. Raises MemoryError where there is no memory.";
-// The arguments from number `first` on. value: of all elements, which are left as they are without one.
-PyObject* make_empty(const Call& a, std::size_t first, std::optional<int> value = {}) {
-  const Shape shape = a.shape(first);
-  const std::optional<DType> dtype = a.dtype(first + 1);
-  const core::Order order = a.order(first + 2, 'C') == 'F' ? core::Order::kF : core::Order::kC;
-  const std::optional<DLDevice> given = a.device(first + 3);
-  const DLDevice device = given ? *given : default_device();
-  return make_result(a.operation(), [&](Tensor& out) {
-    DLBRIDGE_TRY(core::make_array(out, dtype.value_or(core::kDefaultFloat), shape.get(), device, order));
-    return value ? core::assign(out, {nullptr, core::Scalar::of_int(*value)}, a.operation()) : Status();
-  });
-}
-PyObject* empty(PyObject*, const Call& a) { return make_empty(a, 0); }
-
-constexpr char kZeros[] = "zeros($module, shape, dtype=None, order='C', *, device=None)\n--\n\n"
-                          "An array of zeros; float64 by default. order: \"C\" or \"F\". Source: Array API 2024.12.";
-constexpr char kOnes[] = "ones($module, shape, dtype=None, order='C', *, device=None)\n--\n\n"
-                         "An array of ones; float64 by default. order: \"C\" or \"F\". Source: Array API 2024.12.";
-template <int value>
-PyObject* filled(PyObject*, const Call& a) {
-  return make_empty(a, 0, value);
-}
-
-constexpr char kEmptyFor[] = "empty_for($module, operation, shape, dtype=None, order='C', *, device=None)\n--\n\n"
-                             "empty(), for an operation that its errors name: 'zeros()'.";
-PyObject* empty_for(PyObject*, const Call& a) {
-  const char* operation = PyUnicode_AsUTF8(a.given(0));
-  checked(operation != nullptr);
-  return make_empty(a.renamed(operation), 1);
-}
 
 // --- from Python values ----------------------------------------------------------------------------------------------
 
@@ -273,13 +237,11 @@ PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DL
                   "Python values have no memory to share, and copy=False forbids a copy");
     return from_values(object, dtype, device.value_or(default_device()));
   }
-  core::Input scalar;
-  if (!is_array(object)) {
+  if (!is_array(object) && !is_numpy_array(object)) {
+    core::Input scalar;
     const Parsed parsed = parse_operand(object, scalar);  // NumPy's scalars have a buffer, too, but a byte-sized one
     if (parsed == Parsed::kYes) return from_values(object, dtype, device.value_or(default_device()));
-    if (parsed == Parsed::kError) {
-      checked(pardon_numpy(object));
-    }
+    checked(parsed != Parsed::kError);
   }
   const bool to_device = !copy && !is_host(device.value_or(default_device()));
   Ref array = adopt_any(object, copy == std::optional(true) ? Copies::kAlways
@@ -314,28 +276,103 @@ PyObject* to_array(PyObject* object, std::optional<DType> dtype, std::optional<D
 
 namespace {
 
+// x, or a copy in that order: "C" or "F"; any other is that of x.
+Ref ordered(Ref x, char order, std::optional<bool> copy) {
+  const Tensor& t = tensor_of(x.get());
+  if ((order != 'C' || core::is_c_contiguous(t)) && (order != 'F' || core::is_f_contiguous(t))) return x;
+  if (copy == std::optional(false))
+    throw_issue("nd.asarray()", ErrorCode::kCopyRefused,
+                std::string("order '") + order + "' needs a copy, and copy=False forbids one");
+  const core::CopyOrder to = order == 'C' ? core::CopyOrder::kC : core::CopyOrder::kF;
+  return owned(make_result("nd.array()", [&](Tensor& out) { return core::copy_as(t, core::dtype_of(t), to, out); }));
+}
+
+// x with axes of extent 1 in front, so that it has `ndim` at least.
+Ref deepened(Ref x, std::int64_t ndim) {
+  const Tensor& t = tensor_of(x.get());
+  if (t.dl.ndim >= ndim) return x;
+  if (ndim > kMaxDims)
+    throw_issue(
+        "nd.array()", ErrorCode::kMalformed,
+        "ndmin is " + std::to_string(ndim) + "; an array has " + std::to_string(kMaxDims) + " dimensions at most");
+  Shape shape;
+  shape.ndim = static_cast<int>(ndim);
+  std::fill_n(shape.dims, ndim - t.dl.ndim, 1);
+  std::copy_n(t.dl.shape, t.dl.ndim, shape.dims + (ndim - t.dl.ndim));
+  return owned(make_result(
+      "nd.array()", [&](Tensor& out) { return core::reshape(t, shape.get(), core::Order::kC, std::nullopt, out); }));
+}
+
+PyObject* converted(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
+                    std::optional<bool> copy, char order, std::int64_t ndmin = 0, bool blocking = false) {
+  const bool stays = Py_TYPE(object) == array_types.host && !dtype && !device && copy != std::optional(true);
+  Ref x = stays ? Ref::borrow(object) : owned(convert(object, dtype, device, copy, home_of));
+  if (stays && order == 'K' && ndmin == 0) return x.release();
+  x = deepened(ordered(std::move(x), order, copy), ndmin);
+  if (blocking) {
+    static PythonFunction wait_for("dlbridge.nd._creation", "_wait_for");
+    wait_for(x.get());
+  }
+  return x.release();
+}
+
 constexpr char kArrayName[] = "nd.array()";
-constexpr char kArray[] = "array($module, obj, dtype=None, copy=True, *, device=None)\n--\n\n"
-                          "An array of its own from numbers, nested sequences or any array of any framework.";
-constexpr char kAsarrayName[] = "nd.asarray()";
-constexpr char kAsarray[] = "asarray($module, obj, dtype=None, copy=None, *, device=None)\n--\n\n"
-                            "An array from anything; shares memory where dtype and device allow.";
-template <bool kCopies>
+constexpr char kArray[] =
+    "array($module, object, dtype=None, copy=True, order='K', ndmin=0, *, device=None, blocking=False)\n--\n\n"
+    "A new array of the values of `object`: a scalar, nested sequences, or an array of any framework.\n\n"
+    "dtype: of the result, the values' own by default. copy: True always copies, None where needed, False never (then\n"
+    "ValueError where it would be). order: the memory layout, \"C\", \"F\", \"A\" or \"K\" (as the input lies). ndmin: "
+    "at least\n"
+    "this many dimensions, new ones in front. device: the current device by default. blocking: waits until the values "
+    "are\n"
+    "on the device.\n"
+    "Raises TypeError for what speaks no protocol and ValueError for ragged sequences. Source: NumPy.";
 PyObject* array(PyObject*, const Call& a) {
-  const std::optional<DType> dtype = a.dtype(1);
-  // array(copy=None) and asarray() copy where they must; array(copy=False), as asarray(copy=False), never.
-  std::optional<bool> copy = a.copy(2);
-  if (kCopies && a.given(2) == nullptr) copy = true;
-  return convert(a.given(0), dtype, a.device(3), copy, home_of);
+  // copy=None copies where it must, as asarray() does.
+  const std::optional<bool> copy = a.given(2) == nullptr ? true : a.copy(2);
+  return converted(a.given(0), a.dtype(1), a.device(5), copy, a.order(3, 'K'), a.integer(4, 0), a.flag(6, false));
+}
+
+constexpr char kAsarrayName[] = "nd.asarray()";
+constexpr char kAsarray[] =
+    "asarray($module, obj, dtype=None, order=None, *, device=None, copy=None, blocking=False)\n--\n\n"
+    "`obj` as an ndarray, without a copy where its memory can be shared.\n\n"
+    "An ndarray of that dtype and device is returned itself; a NumPy array is moved to the device, or shared on the "
+    "CPU;\n"
+    "arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.";
+PyObject* asarray(PyObject*, const Call& a) {
+  return converted(a.given(0), a.dtype(1), a.device(3), a.copy(4), a.order(2, 'K'), 0, a.flag(5, false));
+}
+
+constexpr char kAsanyarray[] = "asanyarray($module, a, dtype=None, order=None, *, blocking=False)\n--\n\n"
+                               "asarray(); there are no subclasses to keep.";
+PyObject* asanyarray(PyObject*, const Call& a) {
+  return converted(a.given(0), a.dtype(1), std::nullopt, std::nullopt, a.order(2, 'K'), 0, a.flag(3, false));
+}
+
+constexpr char kAscontiguousarray[] =
+    "ascontiguousarray($module, a, dtype=None, *, device=None)\n--\n\n"
+    "`a` as an array of at least one dimension that is dense in C order; itself if it already is.";
+constexpr char kAsfortranarray[] =
+    "asfortranarray($module, a, dtype=None, *, device=None)\n--\n\n"
+    "`a` as an array of at least one dimension that is dense in Fortran order; itself if it already is.";
+template <char order>
+PyObject* in_order(PyObject*, const Call& a) {
+  return converted(a.given(0), a.dtype(1), a.device(2), std::nullopt, order, 1);
 }
 
 constexpr char kFromDlpackName[] = "nd.from_dlpack()";
-constexpr char kFromDlpack[] = "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\n"
-                               "An array that shares the memory of x, by whichever protocol it has; also a capsule.";
+constexpr char kFromDlpack[] =
+    "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\n"
+    "The array behind any object with ``__dlpack__``, or a DLPack capsule, sharing its memory.\n\n"
+    "device: to move it to. copy: True always, False never (CopyError, a BufferError, where it would be needed), None\n"
+    "where needed: read-only memory is shared, and the array is read-only. Source: Array API 2024.12.";
 PyObject* from_dlpack(PyObject*, const Call& a) {
   const std::optional<DLDevice> device = a.device(1);
   const std::optional<bool> copy = a.copy(2);
-  return to_array(adopt_any(a.given(0)).get(), std::nullopt, device, copy);  // where the object lies now
+  Ref adopted = adopt_any(a.given(0));
+  if (!device && copy != std::optional(true)) return adopted.release();  // it stays where it lies
+  return to_array(adopted.get(), std::nullopt, device, copy);
 }
 
 constexpr char kToDevice[] =
@@ -365,11 +402,11 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 void init_creation(PyObject* module) {
   frameworks::adopt_as_ndarray = adopt_tensor;
   frameworks::make_ndarray = make_ndarray;
-  add_functions(module, {method<kEmpty, empty>(), method<kEmptyFor, empty_for>(), method<kZeros, filled<0>>(),
-                         method<kOnes, filled<1>>(), method<kArray, array<true>, kArrayName>(),
-                         method<kAsarray, array<false>, kAsarrayName>(),
-                         method<kFromDlpack, from_dlpack, kFromDlpackName>(), method<kToDevice, to_device>(),
-                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
+  add_functions(module, {method<kArray, array, kArrayName>(), method<kAsarray, asarray, kAsarrayName>(),
+                         method<kAsanyarray, asanyarray>(), method<kAscontiguousarray, in_order<'C'>>(),
+                         method<kAsfortranarray, in_order<'F'>>(), method<kFromDlpack, from_dlpack, kFromDlpackName>(),
+                         method<kToDevice, to_device>(), method<kToNumpy, to_numpy>(),
+                         method<kDefaultDevice, get_default_device>()});
 }
 
 }  // namespace dlbridge::py::nd

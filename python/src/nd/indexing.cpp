@@ -1,6 +1,8 @@
 // x[key], x[key] = value, len and iteration; take, nonzero and the like.
 #include "ndarray/core/indexing.h"
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "ndarray/core/reduction.h"
@@ -15,10 +17,14 @@ namespace {
 
 // A key with the arrays that were made for lists and NumPy arrays in it.
 struct Key {
-  core::IndexItem items[core::kMaxIndexItems];
+  union {
+    core::IndexItem items[core::kMaxIndexItems];  // each is made when it is added: they are 6 KB
+  };
   std::size_t count = 0;
   Ref made[core::kMaxIndexArrays];
   std::size_t made_count = 0;
+  Key() noexcept {}
+  core::IndexItem& add() noexcept { return *std::construct_at(&items[count++]); }
   std::span<const core::IndexItem> get() const noexcept { return {items, count}; }
 };
 
@@ -78,8 +84,7 @@ bool names_an_array(PyObject* object) {
 
 void parse_item(PyObject* object, DLDevice device, Key& key) {
   if (key.count == core::kMaxIndexItems) throw_bad_item(object);
-  core::IndexItem& out = key.items[key.count++];
-  out = core::IndexItem{};
+  core::IndexItem& out = key.add();
   if (PySlice_Check(object)) return parse_slice(object, out);
   if (PyLong_CheckExact(object)) return parse_integer(object, out);
   if (object == Py_Ellipsis || object == Py_None) {
@@ -133,6 +138,10 @@ Py_ssize_t length(PyObject* self) {
 PyObject* item_at(PyObject* self, Py_ssize_t i) {
   const Tensor& x = tensor_of(self);
   if (x.dl.ndim == 0) throw_error(PyExc_TypeError, "iteration over a 0-d array");
+  if (i >= x.dl.shape[0]) {  // the end of an iteration, which nobody reads
+    PyErr_SetNone(PyExc_IndexError);
+    return nullptr;
+  }
   core::IndexItem item;
   item.kind = core::IndexItem::Kind::kInteger;
   item.start = i;
@@ -146,28 +155,50 @@ PyObject* iterate(PyObject* self) {
 
 // --- functions -------------------------------------------------------------------------------------------------------
 
-constexpr char kTake[] = "take($module, x, indices, axis=None)\n--\n\nElements or slices by integer index.";
+// Positions to take from x: integers, bools as 0 and 1; as int64 where they are to be computed with.
+Ref positions_of(PyObject* object, PyObject* x, bool computes, const char* operation) {
+  Ref positions = as_array(object, x);
+  const Tensor& t = tensor_of(positions.get());
+  const DType dtype = core::dtype_of(t);
+  const bool is_whole = core::is_integer(dtype);
+  if (is_whole && (!computes || dtype == DType::kInt64)) return positions;
+  const bool may_be_any = !is_array(object) && t.size == 0;  // without elements a list tells no dtype
+  if (!is_whole && !core::is_bool(dtype) && !may_be_any)
+    throw_error(PyExc_TypeError, "%s: indices are %s; they must be integers", operation,
+                std::string(info(dtype).name).c_str());
+  return owned(make_result(operation,
+                           [&](Tensor& out) { return core::copy_as(t, DType::kInt64, core::CopyOrder::kKeep, out); }));
+}
+
+constexpr char kTake[] =
+    "take($module, a, indices, /, axis=None, out=None, mode='raise')\n--\n\n"
+    "The elements at positions along an axis, of the flattened array by default.\n\n"
+    "mode: \"raise\" refuses positions out of bounds (on the host; on a device they are clamped, so that nothing "
+    "waits),\n"
+    "\"wrap\" counts them round and round, \"clip\" sets them to the nearest. Source: Array API 2024.12, NumPy.";
 PyObject* take(PyObject*, const Call& a) {
-  const Tensor* x = &a.array(0);
+  const Ref source = as_array(a.given(0), is_array(a.given(1)) ? a.given(1) : Py_None);
+  const bool raises = a[4] == nullptr || PyUnicode_CompareWithASCIIString(a[4], "raise") == 0;
+  Ref positions = positions_of(a.given(1), source.get(), !raises, a.operation());
+  const Tensor* x = &tensor_of(source.get());
   Tensor flat;
-  int axis = 0;
-  if (a[2] != nullptr) {
-    axis = a.axis(2, x->dl.ndim);
-  } else {
+  if (a[2] == nullptr || x->dl.ndim == 0) {
     std::int64_t shape[1] = {x->size};
     throw_if_bad(core::reshape(*x, shape, core::Order::kC, std::nullopt, flat), a.operation());
     x = &flat;
   }
-  const Ref indices = is_array(a.given(1)) ? Ref::borrow(a.given(1))
-                                           : owned(to_array(a.given(1), std::nullopt, x->dl.device, std::nullopt));
-  if (core::is_bool(core::dtype_of(tensor_of(indices.get()))))
-    throw_issue(a.operation(), ErrorCode::kIndex, "the indices are bool; take wants integers. Use x[mask] for a mask");
-  core::IndexItem items[kMaxDims];
-  items[axis].kind = core::IndexItem::Kind::kArray;
-  items[axis].array = &tensor_of(indices.get());
-  return make_result(a.operation(), [&](Tensor& out) {
-    return core::gather_at(*x, {items, static_cast<std::size_t>(axis) + 1}, out);
-  });
+  int axis = a[2] == nullptr ? 0 : a.axis(2, x->dl.ndim);
+  if (!raises) {
+    static PythonFunction within("dlbridge.nd._indexing", "_within");
+    const Ref extent = owned(PyLong_FromLongLong(x->dl.shape[axis]));
+    const Ref name = owned(PyUnicode_FromString("take"));
+    positions = within(positions.get(), extent.get(), a[4], name.get());
+  }
+  Key key;
+  while (axis-- > 0) key.add();
+  add_array(positions.get(), key.add());
+  Ref taken = owned(make_result(a.operation(), [&](Tensor& out) { return core::gather_at(*x, key.get(), out); }));
+  return into(a[3], std::move(taken), "take").release();
 }
 
 constexpr char kIndexCombine[] =

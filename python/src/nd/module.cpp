@@ -70,6 +70,9 @@ PyObject* load_nd(PyObject*) {
     init_views(module.get());
     init_promotion(module.get());
     init_creation(module.get());
+    init_filled(module.get());
+    init_late(module.get());
+    init_operands(module.get());
     init_fills(module.get());
     const auto handle = pyb::reinterpret_borrow<pyb::module_>(module.get());
     init_runtime(handle);

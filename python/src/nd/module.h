@@ -29,6 +29,9 @@ void init_indexing(PyObject* module);
 void init_views(PyObject* module);
 void init_promotion(PyObject* module);
 void init_creation(PyObject* module);
+void init_filled(PyObject* module);
+void init_late(PyObject* module);
+void init_operands(PyObject* module);
 void init_fills(PyObject* module);
 
 }  // namespace dlbridge::py::nd

@@ -204,7 +204,7 @@ REFUSED = [
     ("xp.ones((2, -1))", ValueError, "ones(): the shape (2, -1)"),
     ("xp.full(-1, 2)", ValueError, "full(): the shape (-1,)"),
     ("xp.full(-1, [2])", ValueError, "full(): the shape (-1,)"),
-    ("xp.zeros_like(a, shape=-1)", ValueError, "zeros_like(): shape (-1,)"),
+    ("xp.zeros_like(a, shape=-1)", ValueError, "zeros_like(): the shape (-1,)"),
     ("xp.ones_like(a, device='cuda:99')", ValueError, "ones_like(): device cuda:99"),
     ("a.reshape(-1, -1)", ValueError, "can only specify one unknown dimension"),
     ("a.reshape(5)", ValueError, "cannot reshape array of size 12"),

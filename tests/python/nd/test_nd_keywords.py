@@ -205,7 +205,8 @@ def succeeds(function, args, **keywords):
 
 def known_arguments(name):
     x = nd.asarray([[4.0, 1.0], [1.0, 3.0]], device="cpu")
-    firsts = (x, x.ravel(), nd.asarray([[3, 1], [0, 2]], device="cpu"), nd.ones((1, 2, 1), device="cpu"))
+    cube = nd.arange(12.0, device="cpu").reshape(2, 3, 2)
+    firsts = (x, x.ravel(), nd.asarray([[3, 1], [0, 2]], device="cpu"), nd.ones((1, 2, 1), device="cpu"), cube)
     rests = [(), *arguments()]
     return [(first, *rest) for rest in rests for first in firsts] if name.startswith("ndarray.") else rests
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -338,3 +339,30 @@ def test_sums_of_complex_numbers_of_every_length(dtype, step, device):
         check(ours[::step].sum(axis=0), x[::step].sum(axis=0))
         check(ours.T[:, ::step].copy().sum(axis=1), x.T[:, ::step].sum(axis=1))
         check(ours[:, 5][::step].sum(), x[:, 5][::step].sum())
+
+
+LIKENESSES = {
+    **{f"transposed{axes}": (lambda x, axes=axes: x.transpose(axes)) for axes in permutations(range(3))},
+    "repeated": lambda x: np.broadcast_to(x[:, :1], x.shape),
+    "repeated in front": lambda x: np.broadcast_to(x[:1], x.shape),
+    "repeated behind": lambda x: np.broadcast_to(x[:1].transpose(1, 2, 0), (3, 4, 5)),
+    "reversed": lambda x: x.T[::-1],
+    "gapped": lambda x: x[::-1, :, ::2],
+    "one number": lambda x: np.broadcast_to(x[:1, :1, 1], (2, 3)),
+}
+
+
+@pytest.mark.parametrize("order", ["K", "A", "C", "F", None])
+@pytest.mark.parametrize("layout", LIKENESSES)
+def test_an_array_like_another_lies_as_numpys(layout, order, device):
+    theirs = LIKENESSES[layout](np.arange(24.0).reshape(2, 3, 4))
+    ours = nd.asarray(theirs, device=device) if device == "cpu" else put(theirs, device)
+    if ours.strides != theirs.strides:
+        pytest.skip("the copy on the device is dense")
+    for shape in (None, (5, 1, 2), (6, 7), 4):
+        want = np.empty_like(theirs, shape=shape, order="K" if order is None else order)
+        made = [nd.empty_like(ours, shape=shape, order=order), nd.full_like(ours, 3, "int16", order, shape=shape)]
+        for x in made:
+            assert (x.shape, x.device) == (want.shape, ours.device)
+            assert [n // x.itemsize for n in x.strides] == [n // 8 for n in want.strides]
+        assert (made[1].dtype, made[1].tolist()) == ("int16", np.full_like(want, 3).tolist())

@@ -1,0 +1,83 @@
+// What the functions of Python's half ask of their arguments first: operands as arrays, axes, where the result goes.
+#include <algorithm>
+
+#include "python/src/nd/call.h"
+#include "python/src/nd/module.h"
+
+namespace dlbridge::py::nd {
+
+namespace {
+
+// Also what stands for an array while nd.fuse records: it is given as it is.
+Ref array_or_stand_in(PyObject* object, PyObject* like) {
+  if (is_array(object)) return Ref::borrow(object);
+  static PythonFunction convert("dlbridge.nd._arguments", "new_array");
+  return convert(object, like);
+}
+
+}  // namespace
+
+Ref as_array(PyObject* object, PyObject* like) {
+  Ref array = array_or_stand_in(object, like);
+  if (!is_array(array.get())) need_array(array.get(), "nd.asarray()");
+  return array;
+}
+
+Ref into(PyObject* out, Ref result, const char* operation) {
+  if (out == nullptr || out == Py_None) return result;
+  static PythonFunction write("dlbridge.nd._arguments", "write_out");
+  const Ref name = owned(PyUnicode_FromString(operation));
+  return write(out, result.get(), name.get());
+}
+
+namespace {
+
+constexpr char kAsArray[] =
+    "as_array($module, value, like=None)\n--\n\n"
+    "`value` as an ndarray: itself, or a scalar or nested sequence on the device of `like`.\n\n"
+    "TypeError for arrays of other frameworks: a function never moves data between devices unasked. asarray() does.";
+PyObject* array_of(PyObject*, const Call& a) {
+  return array_or_stand_in(a.given(0), a.given(1) == nullptr ? Py_None : a.given(1)).release();
+}
+
+constexpr char kAsArrays[] =
+    "as_arrays($module, *values)\n--\n\n"
+    "Each value as an ndarray, scalars and sequences on the device of the first ndarray among them.\n\n"
+    "Python scalars are arrays of their own dtype, as in NumPy's functions that are not ufuncs: 300 is an int64, also\n"
+    "beside a uint8.";
+PyObject* arrays_of(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  PyObject* const* const first = std::find_if(values, values + count, is_array);
+  Ref list = owned(PyList_New(count));
+  for (Py_ssize_t k = 0; k < count; ++k)
+    PyList_SET_ITEM(list.get(), k, array_or_stand_in(values[k], first == values + count ? Py_None : *first).release());
+  return list.release();
+}
+
+constexpr char kNormalizeAxis[] =
+    "normalize_axis($module, axis, ndim, operation)\n--\n\n"
+    "`axis` counted from 0. AxisError unless -ndim <= axis < ndim, TypeError unless it is an integer.";
+PyObject* normalize_axis(PyObject*, const Call& a) {
+  const char* operation = PyUnicode_AsUTF8(a.given(2));
+  checked(operation != nullptr);
+  return PyLong_FromLong(parse_axis(a.given(0), static_cast<int>(a.integer(1, 0)), operation));
+}
+
+constexpr char kInto[] =
+    "into($module, out, result, operation, casting='same_kind')\n--\n\n"
+    "`result`, or `out` after it was written there. ValueError where the shapes differ, TypeError where casting "
+    "forbids it.";
+PyObject* result_into(PyObject*, const Call& a) {
+  if (a[0] == nullptr) return Ref::borrow(a.given(1)).release();
+  static PythonFunction write("dlbridge.nd._arguments", "write_out");
+  return a[3] == nullptr ? write(a[0], a.given(1), a.given(2)).release()
+                         : write(a[0], a.given(1), a.given(2), a[3]).release();
+}
+
+}  // namespace
+
+void init_operands(PyObject* module) {
+  add_functions(module, {method<kAsArray, array_of>(), method<kAsArrays, arrays_of>(),
+                         method<kNormalizeAxis, normalize_axis>(), method<kInto, result_into>()});
+}
+
+}  // namespace dlbridge::py::nd
