@@ -10,6 +10,12 @@ from dlbridge import CudaError, CudaTensor, HostTensor, _core, asdlpack
 
 if sys.argv[1:] == ["test_import_and_host_exchanges_leave_the_driver_alone"]:  # before fake_cuda loads the driver
     asdlpack(asdlpack(bytearray(8)).__dlpack__())
+    from dlbridge import nd
+
+    x = nd.asarray(bytearray(8), device="cpu")
+    nd.array([1.0], device="cpu"), nd.empty(3, device="cpu"), nd.full(3, 1, device="cpu"), nd.arange(3, device="cpu")
+    nd.full_like(x + 1, 2), x.to_device("cpu"), nd.ascontiguousarray(x[::2]), nd.concatenate([x, x])
+    del x
     with open("/proc/self/maps") as maps:
         assert "libcuda.so.1" not in maps.read()
 

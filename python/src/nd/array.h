@@ -72,6 +72,8 @@ int parse_axis(PyObject* object, int ndim, const char* operation);
 // None gives nullopt.
 std::optional<DLDevice> parse_device(PyObject* object, const char* operation);
 using core::default_device;
+// For the default one the driver may be asked, so it is not looked for where one is given.
+inline DLDevice or_default(const std::optional<DLDevice>& device) { return device ? *device : default_device(); }
 // "C", "F", "K" or "A", in either case; None and absent give `otherwise`.
 char parse_order(PyObject* object, const char* operation, char otherwise);
 // "no", "equiv", "safe", "same_kind" or "unsafe".

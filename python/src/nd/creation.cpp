@@ -56,10 +56,9 @@ PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const Shape strides = strides_object == Py_None ? Shape() : parse_shape(strides_object, kOperation);
   if (memptr == Py_None) {
     return make_result(kOperation, [&](Tensor& out) -> Status {
-      if (strides_object == Py_None)
-        return core::make_array(out, kind, shape.get(), device ? *device : default_device(), layout);
+      if (strides_object == Py_None) return core::make_array(out, kind, shape.get(), or_default(device), layout);
       Tensor dense;  // whose memory the strides must not lead out of
-      DLBRIDGE_TRY(core::make_array(dense, kind, shape.get(), device ? *device : default_device(), layout));
+      DLBRIDGE_TRY(core::make_array(dense, kind, shape.get(), or_default(device), layout));
       return core::strided_view(dense, 0, kind, shape.get(), strides.get(), out);
     });
   }
@@ -235,21 +234,22 @@ PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DL
     if (copy == std::optional(false))
       throw_issue("nd.asarray()", ErrorCode::kCopyRefused,
                   "Python values have no memory to share, and copy=False forbids a copy");
-    return from_values(object, dtype, device.value_or(default_device()));
+    return from_values(object, dtype, or_default(device));
   }
   if (!is_array(object) && !is_numpy_array(object)) {
     core::Input scalar;
     const Parsed parsed = parse_operand(object, scalar);  // NumPy's scalars have a buffer, too, but a byte-sized one
-    if (parsed == Parsed::kYes) return from_values(object, dtype, device.value_or(default_device()));
+    if (parsed == Parsed::kYes) return from_values(object, dtype, or_default(device));
     checked(parsed != Parsed::kError);
   }
-  const bool to_device = !copy && !is_host(device.value_or(default_device()));
+  const bool to_device = !copy && !is_host(or_default(device));
   Ref array = adopt_any(object, copy == std::optional(true) ? Copies::kAlways
                                 : to_device                 ? Copies::kFromHost
                                                             : Copies::kNever);
   const Tensor& t = tensor_of(array.get());
   const bool host_source = is_host(t.dl.device);
-  const DLDevice target = device.value_or(is_array(object) || !host_source ? home(t.dl.device) : default_device());
+  const bool stays_home = !device && (is_array(object) || !host_source);
+  const DLDevice target = stays_home ? home(t.dl.device) : or_default(device);
   const bool moves = !same_device(target, t.dl.device) && !(is_host(target) && host_source);
   const bool casts = dtype && *dtype != core::dtype_of(t);
   if (!moves && !casts && copy != std::optional(true)) return array.release();
@@ -380,7 +380,7 @@ constexpr char kToDevice[] =
 PyObject* to_device(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
   const std::optional<DLDevice> given = a.device(1);
-  const DLDevice device = given ? *given : default_device();
+  const DLDevice device = or_default(given);
   if (same_device(x.dl.device, device)) return Ref::borrow(a.given(0)).release();
   return make_result(a.operation(), [&](Tensor& out) { return core::copy_to(x, device, out); });
 }

@@ -169,7 +169,7 @@ PyObject* arange(PyObject*, const Call& a) {
       (exact && n > 1 && !core::fits(core::Scalar::of_int(start.i + step.i), dtype)))
     Py_RETURN_NONE;
   const std::optional<DLDevice> given = a.device(4);
-  const DLDevice device = given ? *given : default_device();
+  const DLDevice device = or_default(given);
   const auto number = [&](const RangeNumber& x) {
     return exact ? core::Scalar::of_int(x.i) : core::Scalar::of_float(x.value);
   };

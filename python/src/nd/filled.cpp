@@ -38,11 +38,14 @@ struct Value {
 
 // --- of a shape ------------------------------------------------------------------------------------------------------
 
-// The arguments: shape, …, and order and device from number `order_at` on.
-PyObject* make_filled(const Call& a, DType dtype, std::size_t order_at, DLDevice otherwise, const Value* value) {
+// The arguments: shape, …, and order and device from number `order_at` on. The device is that of a value which is an
+// array, where none is given.
+PyObject* make_filled(const Call& a, DType dtype, std::size_t order_at, const Value* value) {
   const Shape shape = a.shape(0);
   const core::Order order = a.order(order_at, 'C') == 'F' ? core::Order::kF : core::Order::kC;
-  const DLDevice device = a.device(order_at + 1).value_or(otherwise);
+  std::optional<DLDevice> given = a.device(order_at + 1);
+  if (!given && value != nullptr && value->input.array != nullptr) given = value->input.array->dl.device;
+  const DLDevice device = or_default(given);
   return make_result(a.operation(), [&](Tensor& out) -> Status {
     DLBRIDGE_TRY(core::make_array(out, dtype, shape.get(), device, order));
     return value == nullptr ? Status() : value->fill(out, a.operation());
@@ -55,7 +58,7 @@ constexpr char kEmpty[] =
     "CUDA\n"
     "device, or the CPU where there is none. Raises MemoryError where there is no memory.";
 PyObject* empty(PyObject*, const Call& a) {
-  return make_filled(a, a.dtype(1).value_or(core::kDefaultFloat), 2, default_device(), nullptr);
+  return make_filled(a, a.dtype(1).value_or(core::kDefaultFloat), 2, nullptr);
 }
 
 constexpr char kZeros[] = "zeros($module, shape, dtype=None, order='C', *, device=None)\n--\n\n"
@@ -65,7 +68,7 @@ constexpr char kOnes[] = "ones($module, shape, dtype=None, order='C', *, device=
 template <int number>
 PyObject* filled(PyObject*, const Call& a) {
   const Value value(number);
-  return make_filled(a, a.dtype(1).value_or(core::kDefaultFloat), 2, default_device(), &value);
+  return make_filled(a, a.dtype(1).value_or(core::kDefaultFloat), 2, &value);
 }
 
 constexpr char kFull[] =
@@ -74,8 +77,7 @@ constexpr char kFull[] =
     "Source: Array API 2024.12.";
 PyObject* full(PyObject*, const Call& a) {
   const Value value(a.given(1), Py_None);
-  const DLDevice device = value.input.array == nullptr ? default_device() : value.input.array->dl.device;
-  return make_filled(a, a.dtype(2).value_or(value.dtype()), 3, device, &value);
+  return make_filled(a, a.dtype(2).value_or(value.dtype()), 3, &value);
 }
 
 // --- of another array ------------------------------------------------------------------------------------------------

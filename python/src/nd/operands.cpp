@@ -8,6 +8,8 @@ namespace dlbridge::py::nd {
 
 namespace {
 
+PythonFunction write_out("dlbridge.nd._arguments", "write_out");
+
 // Also what stands for an array while nd.fuse records: it is given as it is.
 Ref array_or_stand_in(PyObject* object, PyObject* like) {
   if (is_array(object)) return Ref::borrow(object);
@@ -25,9 +27,8 @@ Ref as_array(PyObject* object, PyObject* like) {
 
 Ref into(PyObject* out, Ref result, const char* operation) {
   if (out == nullptr || out == Py_None) return result;
-  static PythonFunction write("dlbridge.nd._arguments", "write_out");
   const Ref name = owned(PyUnicode_FromString(operation));
-  return write(out, result.get(), name.get());
+  return write_out(out, result.get(), name.get());
 }
 
 namespace {
@@ -68,9 +69,8 @@ constexpr char kInto[] =
     "forbids it.";
 PyObject* result_into(PyObject*, const Call& a) {
   if (a[0] == nullptr) return Ref::borrow(a.given(1)).release();
-  static PythonFunction write("dlbridge.nd._arguments", "write_out");
-  return a[3] == nullptr ? write(a[0], a.given(1), a.given(2)).release()
-                         : write(a[0], a.given(1), a.given(2), a[3]).release();
+  return a[3] == nullptr ? write_out(a[0], a.given(1), a.given(2)).release()
+                         : write_out(a[0], a.given(1), a.given(2), a[3]).release();
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ core::Input operand_of(PyObject* object, const char* operation) {
   }
   DLDataType own;
   const bool is_name = PyUnicode_Check(object) || PyType_Check(object) || read_dtype(object, own);
-  const Ref found(is_name ? nullptr : PyObject_GetAttrString(object, "dtype"));
-  if (!found) PyErr_Clear();
+  static constinit InternedName dtype("dtype");
+  const Ref found = is_name ? Ref() : optional_attribute(object, checked(dtype.get()));
+  checked(found || PyErr_Occurred() == nullptr);
   input.scalar.strong = true;
   input.scalar.dtype = need_dtype(found ? found.get() : object, operation);
   return input;
