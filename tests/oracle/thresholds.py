@@ -152,6 +152,7 @@ NO_THRESHOLD: dict[str, str] = {
     "allocations and caches": """cuda/cublas.cu:kMostDevices cuda/cublas.cu:kWorkspaceBytes
         cuda/launch.cuh:kDevices""",
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
+    "tables of numbers": "host/exp_log.cpp:kIntervals",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",

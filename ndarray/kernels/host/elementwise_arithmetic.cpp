@@ -37,10 +37,22 @@ void divide_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   op_loop<op, compute>(data, strides, n);
 }
 
+// x ** 2 wraps as a product does.
+template <DType compute>
+DLBRIDGE_ND_CLONES void whole_power_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  using C = type_of_t<compute>;
+  if (strides[2] != 0 || load_at<C>(data[2]) != C(2)) return op_loop<Op::kPower, compute>(data, strides, n);
+  const auto square = [](C x) noexcept { return OpFn<Op::kMultiply, C>{}(x, x); };
+  map_loop<false, true, C, C>(data, strides, n, square, std::make_index_sequence<1>{});
+}
+
+// Powers of floats are those of elementwise_math.cpp.
 struct DivisionLoopMaker {
   template <Op op, DType compute>
   static constexpr InnerLoop entry() {
-    if constexpr (has_divider<type_of_t<compute>>() && (op == Op::kFloorDivide || op == Op::kRemainder))
+    if constexpr (op == Op::kPower && contains(kFloatSet, compute)) return nullptr;
+    else if constexpr (op == Op::kPower && is_integer_v<type_of_t<compute>>) return &whole_power_loop<compute>;
+    else if constexpr (has_divider<type_of_t<compute>>() && (op == Op::kFloorDivide || op == Op::kRemainder))
       return &divide_loop<op, compute>;
     else return LoopMaker<kBoolSet | kRealSet>::entry<op, compute>();
   }

@@ -1,5 +1,6 @@
-// Both reduce their argument with the binary exponent, and evaluate a polynomial that goes through the function at the
-// Chebyshev nodes of the interval that is left. What is added last is a sum whose rounding error is kept.
+// exp and log reduce their argument with the binary exponent, and evaluate a polynomial that goes through the function
+// at the Chebyshev nodes of the interval that is left. What is added last is a sum whose rounding error is kept. pow is
+// exp of a logarithm in two parts, which is that of one of 128 numbers, from a table, and a short series.
 #include "ndarray/kernels/host/exp_log.h"
 
 #include <algorithm>
@@ -146,6 +147,160 @@ struct Log {
   }
 };
 
+// --- pow -------------------------------------------------------------------------------------------------------------
+
+// |x| = 2^k z, with z in one of these intervals, equally many of its numbers in each. In the middle of one lies 1, so
+// that what is near 1 has a logarithm without a rounding error.
+constexpr int kIntervals = 128;
+constexpr int kIndexShift = Format<double>::kMantissa - std::bit_width(static_cast<unsigned>(kIntervals - 1));
+constexpr std::uint64_t kIntervalStep = std::uint64_t{1} << kIndexShift;
+constexpr std::uint64_t kFirst = bits_of(1.0) - (75 * kIntervalStep + kIntervalStep / 2);
+
+// Of each: a number near 1 / z of so few digits that its product with z, less 1, is exact; and minus the logarithm of
+// that number in two parts, of which the first is a multiple of 2^-42, as Format<double>::kShortLn2 is.
+struct Logarithms {
+  double inverse[kIntervals], high[kIntervals], low[kIntervals];
+};
+__extension__ using Wide = __float128;
+constexpr Wide wide_log(double x) noexcept {
+  const Wide s = (Wide(x) - 1) / (Wide(x) + 1);
+  Wide power = s, sum = 0;
+  for (int k = 1; k < 60; k += 2, power *= s * s) sum += power / k;
+  return 2 * sum;
+}
+constexpr std::int64_t nearest(double x) noexcept { return static_cast<std::int64_t>(x + (x < 0 ? -0.5 : 0.5)); }
+constexpr Logarithms make_logarithms() noexcept {
+  constexpr double kGrid = 0x1p42;
+  Logarithms out{};
+  for (std::uint64_t i = 0; i < kIntervals; ++i) {
+    const auto begin = std::bit_cast<double>(kFirst + i * kIntervalStep);
+    const auto end = std::bit_cast<double>(kFirst + (i + 1) * kIntervalStep);
+    const double scale = begin + end < 2 ? 128 : 256;
+    out.inverse[i] = static_cast<double>(nearest(2 * scale / (begin + end))) / scale;
+    const Wide log = -wide_log(out.inverse[i]);
+    out.high[i] = static_cast<double>(nearest(static_cast<double>(log * Wide(kGrid)))) / kGrid;
+    out.low[i] = static_cast<double>(log - Wide(out.high[i]));
+  }
+  return out;
+}
+constexpr Logarithms kLogarithms = make_logarithms();
+
+// What the bits of |x| are made of.
+struct Parts {
+  std::uint64_t interval;
+  double exponent;
+  double r;  // z times the inverse, less 1: at most 0.0059
+};
+inline Parts parts_of(std::uint64_t magnitude) noexcept {
+  constexpr std::uint64_t kOne = std::uint64_t{1} << Format<double>::kMantissa;
+  constexpr double kWhole = 0x1p52;
+  const std::uint64_t beyond = magnitude - kFirst, interval = (beyond >> kIndexShift) & (kIntervals - 1);
+  const auto z = std::bit_cast<double>(magnitude - (beyond & ~(kOne - 1)));
+  const std::uint64_t biased = (beyond + 1024 * kOne) >> Format<double>::kMantissa;
+  return {interval, std::bit_cast<double>(biased | bits_of(kWhole)) - (kWhole + 1024),
+          std::fma(z, kLogarithms.inverse[interval], -1.0)};
+}
+
+// value(): `product` becomes y log(|x|), or infinity where value() does not hold: where it is not below kWithin, a
+// function of C is asked. Right to 0.6 units of the last place.
+template <class T>
+struct Pow;
+template <>
+struct Pow<double> {
+  using Form = Format<double>;
+  static constexpr double kWithin = Form::kPlain;
+  // (log(1 + r) - r + r^2 / 2) / r^3; (exp(r) - 1 - r - r^2 / 2) / r^3.
+  static constexpr double kLog[] = {0x1.5555555555555p-2, -0.25,  0x1.999999999999ap-3, -0x1.5555555555555p-3,
+                                    0x1.2492492492492p-3, -0.125, 0x1.c71c71c71c71cp-4, -0x1.999999999999ap-4};
+  static constexpr double kExp[] = {0x1.5555555555556p-3,  0x1.5555555555555p-5,  0x1.11111111109adp-7,
+                                    0x1.6c16c16c167dep-10, 0x1.a01a01a7c8d47p-13, 0x1.a01a01a47db6fp-16,
+                                    0x1.71de0d9c145d0p-19, 0x1.27e4e1ea0f53ap-22, 0x1.af38d53857513p-26,
+                                    0x1.1f66f85dfa20ap-29};
+
+  static double value(double x, double y, double& product) noexcept {
+    const std::uint64_t magnitude = bits_of(x) & (~std::uint64_t{0} >> 1);
+    const auto [interval, exponent, r] = parts_of(magnitude);
+    // The logarithm: high + low.
+    const double table = std::fma(exponent, Form::kShortLn2, kLogarithms.high[interval]);  // exact
+    const double first = table + r;
+    const double half = 0.5 * r, square = r * half, second = first - square;
+    const double lost = ((table - first) + r) + ((first - second) - square) - std::fma(half, r, -square);
+    const double rest = std::fma(exponent, Form::kShortRest, kLogarithms.low[interval]) + lost;
+    const double small = std::fma(r * r * r, polynomial(kLog, r), rest);
+    const double high = second + small, low = (second - high) + small;
+    product = y * high;
+    const double product_low = std::fma(y, high, -product) + y * low;
+    // exp of the product: 2^n (1 + a + b + …).
+    constexpr double kRounder = 0x1.8p52;
+    const double rounded = std::fma(product, Form::kLog2E, kRounder), n = rounded - kRounder;
+    const double near = std::fma(-n, Form::kShortLn2, product);  // exact
+    const double far = std::fma(-n, Form::kShortRest, product_low);
+    const double a = near + far, b = (near - a) + far, sum = 1 + a, aa = a * a;
+    const double value = sum + (std::fma(aa, 0.5, (1 - sum) + a) + std::fma(aa * a, polynomial(kExp, a), b * sum));
+    const auto power = std::bit_cast<double>(bits_of(value) + (bits_of(rounded) << Form::kMantissa));
+    product = holds(x, y,
+                    magnitude - bits_of(std::numeric_limits<double>::min()) <
+                        bits_of(std::numeric_limits<double>::infinity()) - bits_of(std::numeric_limits<double>::min()))
+                  ? product
+                  : std::numeric_limits<double>::infinity();
+    return with_sign(x, y, power);
+  }
+
+  // A negative number has whole powers alone; of odd ones it keeps its sign.
+  template <class T>
+  static bool holds(T x, T y, bool normal) noexcept {
+    return static_cast<bool>(normal & ((x > T(0)) | (std::nearbyint(y) == y)));
+  }
+  template <class T, class V>
+  static V with_sign(T x, T y, V power) noexcept {
+    const T half = T(0.5) * y;
+    return static_cast<bool>((x < T(0)) & (std::nearbyint(half) != half)) ? -power : power;
+  }
+};
+template <>
+struct Pow<float> {
+  using Form = Format<double>;
+  static constexpr float kWithin = 87;
+  // (log(1 + r) - r) / r^2; (exp(r) - 1 - r) / r^2.
+  static constexpr double kLog[] = {-0.5, 0x1.5555555555555p-2, -0.25, 0x1.999999999999ap-3};
+  static constexpr double kExp[] = {0x1.0000000b9847ep-1, 0x1.5555555a7c16bp-3,  0x1.5554e8d9c7d96p-5,
+                                    0x1.1110e0de7be2bp-7, 0x1.6d4362097d81ap-10, 0x1.a125285dbcbf1p-13};
+
+  static float value(float x, float y, float& product) noexcept {
+    const std::uint32_t magnitude = bits_of(x) & (~std::uint32_t{0} >> 1);
+    const auto [interval, exponent, r] = parts_of(bits_of(static_cast<double>(std::bit_cast<float>(magnitude))));
+    const double table = std::fma(exponent, Form::kLn2, kLogarithms.high[interval]);
+    const double whole = y * (table + std::fma(r * r, polynomial(kLog, r), r));
+    constexpr double kRounder = 0x1.8p52;
+    const double rounded = std::fma(whole, Form::kLog2E, kRounder);
+    const double a = std::fma(-(rounded - kRounder), Form::kLn2, whole);
+    const double value = 1 + std::fma(a * a, polynomial(kExp, a), a);
+    const auto power = std::bit_cast<double>(bits_of(value) + (bits_of(rounded) << Form::kMantissa));
+    const bool normal = magnitude - bits_of(std::numeric_limits<float>::min()) <
+                        bits_of(std::numeric_limits<float>::infinity()) - bits_of(std::numeric_limits<float>::min());
+    product = Pow<double>::holds(x, y, normal) ? static_cast<float>(whole) : std::numeric_limits<float>::infinity();
+    return Pow<double>::with_sign(x, y, static_cast<float>(power));
+  }
+};
+
+template <class T>
+void map_power(const T* in, const T* second, T* out, std::int64_t count) noexcept {
+  constexpr auto kBeyond = [](T product) { return !(std::fabs(product) < Pow<T>::kWithin); };
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    T values[kBlock], products[kBlock];
+#if !defined(__clang__)
+#pragma GCC ivdep
+#endif
+    for (std::int64_t j = 0; j < kBlock; ++j) values[j] = Pow<T>::value(in[i + j], second[i + j], products[j]);
+    if (std::any_of(products, products + kBlock, kBeyond)) [[unlikely]]
+      for (std::int64_t j = 0; j < kBlock; ++j)
+        if (kBeyond(products[j])) values[j] = std::pow(in[i + j], second[i + j]);
+    std::copy_n(values, kBlock, out + i);
+  }
+}
+
+// --- by vectors ------------------------------------------------------------------------------------------------------
+
 template <class F, bool kPlain, class T>
 void map_values(const T* in, T* out) noexcept {
 #if !defined(__clang__)
@@ -164,15 +319,21 @@ void map_function(const T* in, T* out, std::int64_t count) noexcept {
 }
 
 template <class F, class T>
+void map_any(const T* in, const T* second, T* out, std::int64_t count) noexcept {
+  if constexpr (std::is_same_v<F, Pow<T>>) map_power(in, second, out, count);
+  else map_function<F>(in, out, count);
+}
+
+template <class F, class T>
 [[gnu::flatten, gnu::target("avx512f,avx512dq,avx512vl,avx2,fma")]] void run_on_64_bytes(void*, const T* in,
-                                                                                         const T* /*second*/, T* out,
+                                                                                         const T* second, T* out,
                                                                                          std::int64_t count) noexcept {
-  map_function<F>(in, out, count);
+  map_any<F>(in, second, out, count);
 }
 template <class F, class T>
-[[gnu::flatten, gnu::target("avx2,fma")]] void run_on_32_bytes(void*, const T* in, const T* /*second*/, T* out,
+[[gnu::flatten, gnu::target("avx2,fma")]] void run_on_32_bytes(void*, const T* in, const T* second, T* out,
                                                                std::int64_t count) noexcept {
-  map_function<F>(in, out, count);
+  map_any<F>(in, second, out, count);
 }
 
 template <class F, class T>
@@ -188,6 +349,7 @@ template <class T>
 VectorFunction<T> exp_log_function(Op op) noexcept {
   if (op == Op::kExp) return best_of<Exp<T>, T>();
   if (op == Op::kLog) return best_of<Log<T>, T>();
+  if (op == Op::kPower) return best_of<Pow<T>, T>();
   return {};
 }
 #else

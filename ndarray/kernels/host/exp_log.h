@@ -1,4 +1,5 @@
-// exp and log a vector at a time, within one unit of the last place: libmvec's and those of C are less exact or slower.
+// exp, log and pow a vector at a time, within one unit of the last place: libmvec's and those of C are less exact or
+// slower.
 #pragma once
 
 #include "ndarray/kernels/host/vector_math.h"

@@ -26,6 +26,7 @@ constexpr Named kFunctions[] = {
     {Op::kArccos, "acos", true, true},   {Op::kArctan, "atan", true, true},   {Op::kSinh, "sinh", true, true},
     {Op::kCosh, "cosh", true, true},     {Op::kTanh, "tanh", true, true},     {Op::kArcsinh, "asinh", true, true},
     {Op::kArccosh, "acosh", true, true}, {Op::kArctanh, "atanh", true, true}, {Op::kArctan2, "atan2", true, true},
+    {Op::kPower, nullptr, true, true},
 };
 
 template <class T>
