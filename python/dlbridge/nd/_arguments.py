@@ -70,7 +70,7 @@ def is_scalar(value: object) -> bool:
 
 
 as_array, as_arrays = _native.as_array, _native.as_arrays
-into, normalize_axis = _native.into, _native.normalize_axis
+into, normalize_axis, normalize_axes = _native.into, _native.normalize_axis, _native.normalize_axes
 
 
 def new_array(value: ArrayLike, like: ndarray | None) -> ndarray:
@@ -115,16 +115,6 @@ def as_positions(indices: ArrayLike, like: ndarray | None, operation: str) -> nd
     if positions.dtype.name.startswith(("int", "uint", "bool")):
         return positions.astype("int64", copy=False)
     raise TypeError(f"{operation}(): indices are {positions.dtype}; they must be integers")
-
-
-def normalize_axes(axis: Axis, ndim: int, operation: str) -> tuple[int, ...]:
-    """One axis or several counted from 0, all of them for None. ValueError where one is named twice."""
-    if axis is None:
-        return tuple(range(ndim))
-    axes = tuple(normalize_axis(a, ndim, operation) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{operation}(): axis {axis} names one axis twice. Name each once")
-    return axes
 
 
 def shape_of(shape: Any, operation: str) -> tuple[int, ...]:

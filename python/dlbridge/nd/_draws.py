@@ -77,8 +77,10 @@ class _Draws:
         if out is None:
             where = self._device if device is None else device
             x = _native.empty(() if size is None else shape_of(size, kind), dtype, device=where)
-        else:
-            x = _checked_out(out, size, dtype, kind)
+            if x.size:
+                self._bits.fill(x, kind, a, b, low, extent, shapes)
+            return x
+        x = _checked_out(out, size, dtype, kind)
         dense = x if x._flags[0] else _native.empty(x.shape, x.dtype, device=x.device)
         if dense.size:
             self._bits.fill(dense, kind, a, b, low, extent, shapes)
@@ -280,8 +282,14 @@ def as_parameter(value: Any, device: DeviceLike) -> ndarray:
     return value if isinstance(value, ndarray) else _native.asarray(value, device=device)
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def _plain(*values: Any) -> bool:
-    return not any(isinstance(value, (ndarray, list, tuple)) or getattr(value, "ndim", 0) for value in values)
+    for value in values:
+        if type(value) not in _NUMBERS and (isinstance(value, (ndarray, list, tuple)) or getattr(value, "ndim", 0) > 0):
+            return False
+    return True
 
 
 def _how_many(a: Any) -> int:

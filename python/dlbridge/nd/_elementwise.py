@@ -69,19 +69,20 @@ def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> nda
 
 
 def _rounded(x: ndarray, decimals: int) -> ndarray:
-    if kind_of(x.dtype) == "b":
+    kind = kind_of(x.dtype)
+    if kind == "f" and decimals == 0:
+        return _native.rint(x)
+    if kind == "b":
         return _rounded(x.astype("float16"), decimals)  # as NumPy
-    if not is_inexact(x):
+    if kind in "iu":
         if decimals >= 0:
             return x.copy("K")
         step: int = 10**-decimals
         return (_native.rint(x / step) * step).astype(x.dtype)
-    if kind_of(x.dtype) == "c":
+    if kind == "c":
         result = _native.empty(x.shape, x.dtype, device=x.device)
         result.real[...], result.imag[...] = _rounded(x.real, decimals), _rounded(x.imag, decimals)
         return result
-    if decimals == 0:
-        return _native.rint(x)
     scale = 10.0 ** abs(decimals)
     scaled = x * scale if decimals > 0 else x / scale
     _native.rint(scaled, out=scaled)

@@ -1,6 +1,8 @@
 // What the functions of Python's half ask of their arguments first: operands as arrays, axes, where the result goes.
 #include <algorithm>
+#include <bitset>
 
+#include "protocols/common/array_arguments.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -63,6 +65,29 @@ PyObject* normalize_axis(PyObject*, const Call& a) {
   return PyLong_FromLong(parse_axis(a.given(0), static_cast<int>(a.integer(1, 0)), operation));
 }
 
+constexpr char kNormalizeAxes[] =
+    "normalize_axes($module, axis, ndim, operation)\n--\n\n"
+    "One axis or several counted from 0, all of them for None. ValueError where one is named twice.";
+PyObject* normalize_axes(PyObject*, const Call& a) {
+  const char* operation = PyUnicode_AsUTF8(a.given(2));
+  checked(operation != nullptr);
+  const auto ndim = static_cast<int>(a.integer(1, 0));
+  const bool is_sequence = a[0] != nullptr && (PyTuple_Check(a[0]) || PyList_Check(a[0]));
+  const Ref items = is_sequence ? owned(fixed_items(a[0]).release()) : Ref();
+  const Py_ssize_t count = a[0] == nullptr ? ndim : is_sequence ? PyTuple_GET_SIZE(items.get()) : 1;
+  Ref axes = owned(PyTuple_New(count));
+  std::bitset<2 * kMaxDims> named;
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    PyObject* item = is_sequence ? PyTuple_GET_ITEM(items.get(), k) : a[0];
+    const int axis = a[0] == nullptr ? static_cast<int>(k) : parse_axis(item, ndim, operation);
+    if (named.test(static_cast<std::size_t>(axis)))
+      throw_error(PyExc_ValueError, "%s(): axis %S names one axis twice. Name each once", operation, a[0]);
+    named.set(static_cast<std::size_t>(axis));
+    PyTuple_SET_ITEM(axes.get(), k, checked(PyLong_FromLong(axis)));
+  }
+  return axes.release();
+}
+
 constexpr char kInto[] =
     "into($module, out, result, operation, casting='same_kind')\n--\n\n"
     "`result`, or `out` after it was written there. ValueError where the shapes differ, TypeError where casting "
@@ -76,8 +101,9 @@ PyObject* result_into(PyObject*, const Call& a) {
 }  // namespace
 
 void init_operands(PyObject* module) {
-  add_functions(module, {method<kAsArray, array_of>(), method<kAsArrays, arrays_of>(),
-                         method<kNormalizeAxis, normalize_axis>(), method<kInto, result_into>()});
+  add_functions(module,
+                {method<kAsArray, array_of>(), method<kAsArrays, arrays_of>(), method<kNormalizeAxis, normalize_axis>(),
+                 method<kNormalizeAxes, normalize_axes>(), method<kInto, result_into>()});
 }
 
 }  // namespace dlbridge::py::nd
