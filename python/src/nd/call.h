@@ -16,6 +16,11 @@ class Call : public ::dlbridge::py::Call {
     out.operation_ = operation;
     return out;
   }
+  const char* text(std::size_t i) const {
+    const char* found = PyUnicode_AsUTF8(given(i));
+    checked(found != nullptr);
+    return found;
+  }
   const Tensor& array(std::size_t i) const { return need_array(given(i), operation()); }
   const Tensor* optional_array(std::size_t i) const { return (*this)[i] == nullptr ? nullptr : &array(i); }
   core::Input operand(std::size_t i) const { return need_operand(given(i), operation()); }

@@ -1,6 +1,6 @@
 // What the functions of Python's half ask of their arguments first: operands as arrays, axes, where the result goes.
 #include <algorithm>
-#include <bitset>
+#include <vector>
 
 #include "protocols/common/array_arguments.h"
 #include "python/src/nd/call.h"
@@ -60,29 +60,27 @@ constexpr char kNormalizeAxis[] =
     "normalize_axis($module, axis, ndim, operation)\n--\n\n"
     "`axis` counted from 0. AxisError unless -ndim <= axis < ndim, TypeError unless it is an integer.";
 PyObject* normalize_axis(PyObject*, const Call& a) {
-  const char* operation = PyUnicode_AsUTF8(a.given(2));
-  checked(operation != nullptr);
-  return PyLong_FromLong(parse_axis(a.given(0), static_cast<int>(a.integer(1, 0)), operation));
+  return PyLong_FromLong(parse_axis(a.given(0), static_cast<int>(a.integer(1, 0)), a.text(2)));
 }
 
 constexpr char kNormalizeAxes[] =
     "normalize_axes($module, axis, ndim, operation)\n--\n\n"
     "One axis or several counted from 0, all of them for None. ValueError where one is named twice.";
 PyObject* normalize_axes(PyObject*, const Call& a) {
-  const char* operation = PyUnicode_AsUTF8(a.given(2));
-  checked(operation != nullptr);
+  const char* operation = a.text(2);
   const auto ndim = static_cast<int>(a.integer(1, 0));
   const bool is_sequence = a[0] != nullptr && (PyTuple_Check(a[0]) || PyList_Check(a[0]));
-  const Ref items = is_sequence ? owned(fixed_items(a[0]).release()) : Ref();
+  const Ref items = is_sequence ? fixed_items(a[0]) : Ref();
+  checked(items || !is_sequence);
   const Py_ssize_t count = a[0] == nullptr ? ndim : is_sequence ? PyTuple_GET_SIZE(items.get()) : 1;
   Ref axes = owned(PyTuple_New(count));
-  std::bitset<2 * kMaxDims> named;
+  std::vector<bool> named(static_cast<std::size_t>(ndim));  // more than an array has, where a caller adds axes
   for (Py_ssize_t k = 0; k < count; ++k) {
     PyObject* item = is_sequence ? PyTuple_GET_ITEM(items.get(), k) : a[0];
     const int axis = a[0] == nullptr ? static_cast<int>(k) : parse_axis(item, ndim, operation);
-    if (named.test(static_cast<std::size_t>(axis)))
+    if (named[static_cast<std::size_t>(axis)])
       throw_error(PyExc_ValueError, "%s(): axis %S names one axis twice. Name each once", operation, a[0]);
-    named.set(static_cast<std::size_t>(axis));
+    named[static_cast<std::size_t>(axis)] = true;
     PyTuple_SET_ITEM(axes.get(), k, checked(PyLong_FromLong(axis)));
   }
   return axes.release();

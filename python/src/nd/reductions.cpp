@@ -55,8 +55,7 @@ constexpr char kReduce[] =
     "reduce($module, name, x, axis=None, dtype=None, keepdims=False, out=None, correction=0.0)\n--\n\n"
     "A reduction by name.";
 PyObject* reduce(PyObject*, const Call& a) {
-  const char* text = PyUnicode_AsUTF8(a.given(0));
-  checked(text != nullptr);
+  const char* text = a.text(0);
   const auto found = std::ranges::find(core::kReduceOps, text, [](const auto& row) { return row.name; });
   if (found == core::kReduceOps.end()) throw_error(PyExc_ValueError, "reduce(): unknown operation '%s'", text);
   const Tensor& x = a.array(1);

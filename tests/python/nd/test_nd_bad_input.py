@@ -204,6 +204,7 @@ REFUSED = [
     ("xp.ones((2, -1))", ValueError, "ones(): the shape (2, -1)"),
     ("xp.full(-1, 2)", ValueError, "full(): the shape (-1,)"),
     ("xp.full(-1, [2])", ValueError, "full(): the shape (-1,)"),
+    ("xp.expand_dims(a, tuple(range(200)))", IndexError, "ndarray[key]: "),
     ("xp.zeros_like(a, shape=-1)", ValueError, "zeros_like(): the shape (-1,)"),
     ("xp.ones_like(a, device='cuda:99')", ValueError, "ones_like(): device cuda:99"),
     ("a.reshape(-1, -1)", ValueError, "can only specify one unknown dimension"),
