@@ -308,7 +308,6 @@ def _delegate(module: str, name: str) -> Callable[..., Any]:
 _DELEGATED = {
     "argpartition": "_searching",
     "argsort": "_searching",
-    "byteswap": "_flat",
     "choose": "_indexing",
     "ptp": "_statistics",
     "put": "_indexing",

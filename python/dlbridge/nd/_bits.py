@@ -5,7 +5,6 @@ from __future__ import annotations
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, into, normalize_axis
 from dlbridge.nd._dtypes import kind_of
-from dlbridge.nd._host import by_numpy
 from dlbridge.nd._joining import concatenate
 from dlbridge.nd._manipulation import moveaxis
 
@@ -42,7 +41,7 @@ def bitwise_count(x: ArrayLike, out: ndarray | None = None) -> ndarray:
         raise TypeError(f"bitwise_count(): the array is {a.dtype}; give integers or bools")
     if a.dtype.name == "bool":
         return into(out, a.astype("uint8"), "bitwise_count")
-    counts = by_numpy("bitwise_count", a)
+    counts = _native.by_numpy("bitwise_count", a)
     if counts is not None:
         return into(out, counts, "bitwise_count")
     if kind_of(a.dtype) == "i":
@@ -66,7 +65,7 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
         raise TypeError(f"packbits(): the array is {a.dtype}; give integers or bools")
     _check_order(bitorder, "packbits")
     number = _number(a, axis, "packbits")
-    found = by_numpy("packbits", a, axis=number, bitorder=bitorder)
+    found = _native.by_numpy("packbits", a, axis=number, bitorder=bitorder)
     if found is not None:
         return found
     bits = _bits_last(_native.not_equal(a, 0).astype("uint8"), number)
@@ -94,7 +93,7 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     there = 8 * (a.size if number is None else a.shape[number])
     if count is not None and -count > there:
         raise ValueError(f"unpackbits(): count is {count}, and there are {there} bits")
-    found = by_numpy("unpackbits", a, axis=number, count=count, bitorder=bitorder)
+    found = _native.by_numpy("unpackbits", a, axis=number, count=count, bitorder=bitorder)
     if found is not None:
         return found
     data = _bits_last(a, number)

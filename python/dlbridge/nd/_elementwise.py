@@ -7,7 +7,6 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, as_operands, check_out, into
 from dlbridge.nd._dtypes import BY_NAME, can_cast, iinfo, is_inexact, kind_of, loop_float, resolve
-from dlbridge.nd._host import by_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def nan_to_num(
     if not is_inexact(x):
         return x.copy() if copy else x
     if copy and posinf is None and neginf is None and type(nan) is float and nan == 0.0:
-        found = by_numpy("nan_to_num", x, nan=nan)
+        found = _native.by_numpy("nan_to_num", x, nan=nan)
         if found is not None:
             return found
     limits = finfo(x.dtype)
@@ -190,7 +189,7 @@ def _large_integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
     dtype = _native.result_type(*operands)
     if kind_of(dtype) not in "iu" or max(x.size for x in operands) < _LARGE:
         return None
-    return by_numpy(name, *[x.astype(dtype, copy=False) for x in operands], may_warn=True)
+    return _native.by_numpy(name, *[x.astype(dtype, copy=False) for x in operands])
 
 
 def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: str) -> Any:
@@ -205,7 +204,7 @@ def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(mantissa, exponent), int32, with x = mantissa * 2**exponent and the mantissa from 0.5 to below 1; 0, infinities
     and NaN have the exponent 0. Source: NumPy."""
     x = _as_reals(x, "frexp")
-    parts = by_numpy("frexp", x)
+    parts = _native.by_numpy("frexp", x)
     if parts is not None:
         return parts
     bits, mantissa_bits, bias = _LAYOUT_OF_FLOATS[x.dtype.name]
@@ -294,7 +293,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
     if kind_of(exponent.dtype) in "bi":
-        scaled = by_numpy("ldexp", x, exponent, may_warn=True)
+        scaled = _native.by_numpy("ldexp", x, exponent)
         if scaled is not None:
             return scaled
     half = exponent // 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_values, count_up
 from dlbridge.nd._dtypes import kind_of
-from dlbridge.nd._host import by_numpy
 from dlbridge.nd._indexing import unravel_index
 from dlbridge.nd._joining import resize
 
@@ -75,18 +74,9 @@ def set_flat(self: ndarray, value: ArrayLike) -> None:
     flatiter(self)[:] = value
 
 
-def byteswap(self: ndarray, inplace: bool = False) -> ndarray:
-    """The elements with their bytes in the opposite order, each part of a complex number for itself; the dtype stays.
-
-    inplace: the array itself is changed and returned. Source: NumPy.
-    """
-    swapped = by_numpy("byteswap", self)
-    if swapped is None:
-        dense = self.ravel().copy()
-        part = dense.itemsize // 2 if kind_of(dense.dtype) == "c" else dense.itemsize
-        units = dense.view("uint8").reshape(-1, part)
-        swapped = units[:, ::-1].ravel().view(self.dtype).reshape(self.shape)
-    if not inplace:
-        return swapped
-    self[...] = swapped
-    return self
+def swapped_by_views(a: ndarray) -> ndarray:
+    """A copy with the bytes of each element, or of each part of a complex number, in the opposite order."""
+    dense = a.ravel().copy()
+    part = dense.itemsize // 2 if kind_of(dense.dtype) == "c" else dense.itemsize
+    units = dense.view("uint8").reshape(-1, part)
+    return units[:, ::-1].ravel().view(a.dtype).reshape(a.shape)

@@ -1,11 +1,11 @@
 """Functions of libraries on host arrays: NumPy's LAPACK, NumPy's and SciPy's pocketfft. Memory is shared both ways.
 
-The libraries are imported on the first call that needs them, but for what we can do ourselves: see by_numpy().
+The libraries are imported on the first call that needs them, but for what we can do ourselves: see
+_native.by_numpy().
 """
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from sys import modules
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 COMPUTED = frozenset({"float32", "float64", "complex64", "complex128"})
-_BFLOAT16 = BY_NAME["bfloat16"]
 _HALVES = frozenset({"float16", "bfloat16"})  # computed in float32: the libraries have no loops for them
 
 
@@ -62,57 +61,14 @@ def by_library(function: Callable[..., Any], arrays: Sequence[ndarray], rounded:
     operands = [x.astype(wide, copy=False) for x in arrays]
     device: Any = arrays[0].device
     if isinstance(operands[0], _native.HostArray):
-        import numpy
-
-        with numpy.errstate(all="ignore"):  # functions of the ndarray do not warn
-            found = function(*map(_native.to_numpy, operands), **keywords)
+        found = _native.call_sharing(function, *operands, **keywords)
     else:
         with device:
             found = function(*operands, **keywords)
-    narrow = dtype if rounded and wide is not dtype else None
-    if isinstance(found, tuple):
-        return tuple(_adopted(value, narrow, device) for value in found)
-    return _adopted(found, narrow, device)
+    if not rounded or wide is dtype:
+        return found
+    return tuple(_rounded(x, dtype) for x in found) if isinstance(found, tuple) else _rounded(found, dtype)
 
 
-def as_it_is(function: Callable[..., Any], x: ndarray, *arguments: Any) -> ndarray:
-    """What a library's function gives for one host array, of a dtype that it computes in, where it warns of nothing."""
-    return _adopted(function(_native.to_numpy(x), *arguments), None, x.device)
-
-
-def by_numpy(name: str, *arrays: ndarray, may_warn: bool = False, **keywords: Any) -> Any:
-    """What NumPy's function or method of that name gives for arrays: an ndarray, or a tuple of them.
-
-    may_warn: it can, of what functions of the ndarray do not warn of. None where NumPy is not loaded or lacks the
-    function, and for arrays of a device or of a dtype that it does not have: then the caller's own way is taken, which
-    gives the same.
-    """
-    if modules.get("numpy") is None:
-        return None
-    for x in arrays:
-        if not isinstance(x, _native.HostArray) or x.dtype is _BFLOAT16:
-            return None
-    numpy, function = _numpys_own(name)
-    if function is None:
-        return None
-    operands = map(_native.to_numpy, arrays)
-    if may_warn:
-        with numpy.errstate(all="ignore"):
-            found = function(*operands, **keywords)
-    else:
-        found = function(*operands, **keywords)
-    if isinstance(found, tuple):
-        return tuple(_adopted(value, None, arrays[0].device) for value in found)
-    return _adopted(found, None, arrays[0].device)
-
-
-@cache
-def _numpys_own(name: str) -> tuple[Any, Callable[..., Any] | None]:
-    import numpy
-
-    return numpy, getattr(numpy, name, None) or getattr(numpy.ndarray, name, None)
-
-
-def _adopted(value: Any, narrow: DType | None, device: Any) -> ndarray:
-    result = value if isinstance(value, ndarray) else _native.asarray(value, None, None, device=device)
-    return result if narrow is None or kind_of(result.dtype) != "f" else result.astype(narrow)
+def _rounded(x: ndarray, dtype: DType) -> ndarray:
+    return x.astype(dtype) if kind_of(x.dtype) == "f" else x

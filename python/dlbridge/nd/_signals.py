@@ -7,7 +7,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import is_inexact, kind_of
-from dlbridge.nd._host import by_numpy, numpys
+from dlbridge.nd._host import numpys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
     before, after = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
     v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
     if n <= _FEW and (v.dtype == "float64" or (v.dtype == "float32" and a.size <= _PART)):
-        found = by_numpy("convolve", a, v[::-1], mode=mode)
+        found = _native.by_numpy("convolve", a, v[::-1], mode=mode)
         if found is not None:
             return found
     count = before + a.size + after - n + 1

@@ -12,7 +12,7 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
-from dlbridge.nd._host import COMPUTED, as_it_is, by_library, computed_in, inexact, numpys
+from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact, numpys
 from dlbridge.nd._manipulation import roll
 
 TYPE_CHECKING = False
@@ -121,7 +121,8 @@ def _transform(
         repeated = len(axes) > 1 and len(set(axes)) != len(axes)
         library = _scipys()
         if library is not None and not repeated and x.dtype.name in COMPUTED:  # it keeps precision, and never warns
-            return into(out, as_it_is(getattr(library, name), x, *_where(name, extents, axes), norm), operation)
+            found = _native.call_sharing(getattr(library, name), x, *_where(name, extents, axes), norm)
+            return into(out, found, operation)
         function = _library(name, operation, repeated)
         result = by_library(lambda a: function(a, *_where(name, extents, axes), norm), [x], False)
     wide = inexact(x) if len(extents) == 1 else _complex(x)  # NumPy rounds to 16 bits what it computed in one step

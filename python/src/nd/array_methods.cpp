@@ -7,6 +7,7 @@
 #include "ndarray/core/copy.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
+#include "protocols/common/byte_order.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
@@ -69,6 +70,24 @@ PyObject* copy(PyObject* self, const Call& a) {
   const Tensor& t = tensor_of(self);
   return make_result(a.operation(),
                      [&](Tensor& out) { return core::copy_as(t, core::dtype_of(t), copy_order(t, order), out); });
+}
+
+constexpr char kByteswap[] = "byteswap($self, /, inplace=False)\n--\n\n"
+                             "The elements with their bytes in the opposite order, each part of a complex number for "
+                             "itself; the dtype stays.\n\n"
+                             "inplace: the array itself is changed and returned. Source: NumPy.";
+PyObject* byteswap(PyObject* self, const Call& a) {
+  static PythonFunction swapped_by_views("dlbridge.nd._flat", "swapped_by_views");
+  const Tensor& t = tensor_of(self);
+  const auto swap = [&](Tensor& out) -> Status {
+    DLBRIDGE_TRY(core::copy_as(t, core::dtype_of(t), core::CopyOrder::kC, out));
+    swap_bytes(out);
+    return {};
+  };
+  Ref swapped = is_host(t.dl.device) ? owned(make_result(a.operation(), swap)) : swapped_by_views(self);
+  if (!a.flag(0, false)) return swapped.release();
+  checked(PyObject_SetItem(self, Py_Ellipsis, swapped.get()));
+  return Ref::borrow(self).release();
 }
 
 constexpr char kRavel[] = "ravel($self, /, order='C')\n--\n\nThe elements on one axis, a view if possible.";
@@ -225,6 +244,7 @@ std::vector<PyMethodDef> array_methods() {
           method<kTranspose, transpose>(),
           method<kAstype, astype>(),
           method<kCopy, copy>(),
+          method<kByteswap, byteswap>(),
           method<kRavel, flattened<false>>(),
           method<kFlatten, flattened<true>>(),
           method<kSqueeze, squeeze>(),

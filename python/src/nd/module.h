@@ -33,5 +33,6 @@ void init_filled(PyObject* module);
 void init_late(PyObject* module);
 void init_operands(PyObject* module);
 void init_fills(PyObject* module);
+void init_numpys(PyObject* module);
 
 }  // namespace dlbridge::py::nd

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from dlbridge import nd
-from dlbridge.nd import _host
+from dlbridge.nd import _native
 
 LONG = 40_000  # elements: more than a part of a convolution
 
@@ -125,9 +125,19 @@ def test_extremes_without_nan(dtype):
 
 def test_what_numpy_lacks_is_computed_without_it():
     x = nd.array([1.0, 2.0], dtype="bfloat16", device="cpu")
-    assert _host.by_numpy("byteswap", x) is None
-    assert _host.by_numpy("no_such_function", nd.array([1], device="cpu")) is None
+    assert _native.by_numpy("packbits", x) is None
+    assert _native.by_numpy("no_such_function", nd.array([1], device="cpu")) is None
     assert x.byteswap().byteswap().tolist() == [1.0, 2.0]
+
+
+def test_numpy_warns_of_nothing_and_keeps_its_settings():
+    x, large = nd.array([1.0, 2.0], device="cpu"), nd.full(2, 5000, "int32", device="cpu")
+    with np.errstate(all="raise", under="warn"):
+        before = np.geterr()
+        assert nd.ldexp(x, large).tolist() == [float("inf")] * 2
+        with pytest.raises(TypeError, match="no_such_keyword"):
+            _native.by_numpy("ldexp", x, large, no_such_keyword=1)
+        assert np.geterr() == before
 
 
 FLOATS = ["float16", "float32", "float64"]
