@@ -56,16 +56,18 @@ Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, co
   return fill(out, args, &Backend::range, "range_fill()");
 }
 
-Status fill_random(const Tensor& out, RandomArgs args, std::uint64_t& used, const Tensor* shapes) {
+Status fill_random(const Tensor& out, RandomArgs args, const Tensor* shapes) {
   if (shapes != nullptr) {
     if (dtype_of(*shapes) != DType::kFloat64 || !is_c_contiguous(*shapes) || shapes->size != out.size ||
         !same_device(shapes->dl.device, out.dl.device))
       return malformed("the shapes must be as many float64 as there are elements, dense and on the same device");
     args.shapes = static_cast<const double*>(shapes->dl.data);
   }
-  DLBRIDGE_TRY(fill(out, args, &Backend::random, "random_fill()", shapes));
-  used = philox::counters_used(args.distribution, dtype_of(out), out.size);
-  return {};
+  return fill(out, args, &Backend::random, "random_fill()", shapes);
+}
+
+std::uint64_t counters_of(const Tensor& out, Distribution distribution) noexcept {
+  return philox::counters_used(distribution, dtype_of(out), out.size);
 }
 
 Status sum_probabilities(Tensor& out, const host_kernels::LogConcave& law, std::int64_t most,
@@ -114,7 +116,7 @@ Status count_trials(const Tensor& out, const Tensor& sums, std::int64_t trials, 
   return call.end(0, "trials_fill()");
 }
 
-Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args, std::uint64_t& used) {
+Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args) {
   const DType dtype = host_kernels::gives_counts(args.formula) ? DType::kInt64 : DType::kFloat64;
   if (!dense_on_host(out, dtype) || out.readonly())
     return malformed("the output must be float64 (int64 of counts) on the host, dense in C order and writable");
@@ -123,7 +125,7 @@ Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args, std::uint
   const Tensor* const arrays[] = {&out};
   KernelCall call(out.dl.device, arrays);
   DLBRIDGE_TRY(call.begin());
-  used = host_kernels::draw_formula(args);
+  host_kernels::draw_formula(args);
   return call.end(0, "formula_fill()");
 }
 

@@ -17,9 +17,11 @@ namespace dlbridge::nd {
 // writable, or is refused.
 Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, const Scalar* stop);
 
-// Random numbers; of `args` the distribution, its parameters, the seed and the offset are read. `used`: counters. The
-// same is asked of `out`. `shapes`: a gamma variate's for each element, instead of args.a.
-Status fill_random(const Tensor& out, RandomArgs args, std::uint64_t& used, const Tensor* shapes = nullptr);
+// Random numbers; of `args` the distribution, its parameters, the seed and the offset are read. The same is asked of
+// `out`. `shapes`: a gamma variate's for each element, instead of args.a.
+Status fill_random(const Tensor& out, RandomArgs args, const Tensor* shapes = nullptr);
+// How many counters that uses.
+std::uint64_t counters_of(const Tensor& out, Distribution distribution) noexcept;
 
 // On the host: the sums of the probabilities of the counts from `first` on. Where there are more than `most`, none are
 // made, and `first` is not set. See kernels/host/log_concave.h.
@@ -34,9 +36,8 @@ Status draw_counts(const Tensor& out, host_kernels::CountLaw law, std::uint64_t 
 Status count_trials(const Tensor& out, const Tensor& sums, std::int64_t trials, std::uint64_t seed,
                     std::uint64_t offset);
 
-// On the host: numbers by a formula; of `args` the formula, the parameters, the seed and the offset are read. `used`:
-// counters.
-Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args, std::uint64_t& used);
+// On the host: numbers by a formula; of `args` the formula, the parameters, the seed and the offset are read.
+Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args);
 
 // On the host: angles of the von Mises distribution, in float64.
 Status fill_angles(const Tensor& out, double mu, double kappa, std::uint64_t seed);

@@ -69,11 +69,11 @@ void draw_floats(Distribution distribution, std::uint64_t seed, std::uint64_t of
   random(args);
 }
 
-std::uint64_t draw_formula(const FormulaArgs& args) noexcept {
+void draw_formula(const FormulaArgs& args) noexcept {
   constexpr Distribution kFirst[] = {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential,
                                      Distribution::kUniform};
-  const bool two = args.formula == Formula::kWald || args.formula == Formula::kLogseries;
-  const std::uint64_t each = (static_cast<std::uint64_t>(args.n) + 1) / 2;  // counters of one array
+  const bool two = takes_two(args.formula);
+  const std::uint64_t each = counters_of(Formula::kTriangular, args.n);  // of one array
   double x[kChunk]{}, y[kChunk]{};
   double floats[kChunk];
   std::int64_t counts[kChunk];
@@ -93,7 +93,6 @@ std::uint64_t draw_formula(const FormulaArgs& args) noexcept {
     if (gives_counts(args.formula)) std::copy_n(counts, count, static_cast<std::int64_t*>(args.out) + first);
     else std::copy_n(floats, count, static_cast<double*>(args.out) + first);
   }
-  return two ? 2 * each : each;
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -28,7 +28,15 @@ struct FormulaArgs {
   std::int64_t n;
   void* out;  // float64, or int64 of counts
 };
-// The counters used.
-std::uint64_t draw_formula(const FormulaArgs& args) noexcept;
+void draw_formula(const FormulaArgs& args) noexcept;
+
+constexpr bool takes_two(Formula formula) noexcept {
+  return formula == Formula::kWald || formula == Formula::kLogseries;
+}
+// How many counters n numbers use.
+constexpr std::uint64_t counters_of(Formula formula, std::int64_t n) noexcept {
+  const std::uint64_t each = (static_cast<std::uint64_t>(n) + 1) / 2;
+  return takes_two(formula) ? 2 * each : each;
+}
 
 }  // namespace dlbridge::nd::host_kernels

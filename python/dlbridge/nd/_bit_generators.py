@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
 from operator import index
 
 from dlbridge.nd import _native
@@ -51,7 +50,7 @@ def key_of(seed: Any) -> int:
     return key
 
 
-class Philox4x32:
+class Philox4x32(_native.BitStream):
     """A stream of random bits, the same on the host and on every device: a key, made of a seed, and a counter.
 
     seed: an integer of any size, a sequence of them, None for one of the system. Generators over the same one take
@@ -59,12 +58,11 @@ class Philox4x32:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        self.key = key_of(seed)
-        self.offset = 0
-        self.lock = allocate_lock()
+        self._set(key_of(seed), 0)
 
     def __repr__(self) -> str:
-        return f"<dlbridge.nd.random.Philox4x32 key={self.key:#018x} offset={self.offset}>"
+        key, offset = self._place
+        return f"<dlbridge.nd.random.Philox4x32 key={key:#018x} offset={offset}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return self.state
@@ -76,40 +74,14 @@ class Philox4x32:
     @property
     def state(self) -> dict[str, Any]:
         """The state, to be set again: the algorithm, the key, and the number of counters used."""
-        return {"algorithm": "philox4x32-10", "key": self.key, "offset": self.offset}
+        key, offset = self._place
+        return {"algorithm": "philox4x32-10", "key": key, "offset": offset}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         if state.get("algorithm") != "philox4x32-10":
             raise ValueError(f"Generator.state: {state!r} is not a state of philox4x32-10")
-        with self.lock:
-            self.key, self.offset = index(state["key"]), index(state["offset"])
-
-    def fill(
-        self,
-        x: _native.ndarray,
-        kind: str,
-        a: float,
-        b: float,
-        low: int,
-        extent: int,
-        shapes: _native.ndarray | None = None,
-    ) -> None:
-        """Draws a distribution of the kernels into a dense array."""
-        with self.lock:
-            self.offset += _native.random_fill(x, kind, self.key, self.offset, a, b, low, extent, shapes)
-
-    def _fill_by(self, x: _native.ndarray, formula: str, *parameters: float) -> None:
-        """Draws a distribution of the host's formulas into a dense array."""
-        with self.lock:
-            self.offset += _native.formula_fill(x, formula, self.key, self.offset, *parameters)
-
-    def take(self, count: int) -> int:
-        """The first of `count` counters, which no later number uses."""
-        with self.lock:
-            start = self.offset
-            self.offset += count
-        return start
+        self._set(index(state["key"]), index(state["offset"]))
 
     def spawn(self, n_children: int) -> list[Philox4x32]:
         """Independent streams, which this one's later numbers do not overlap."""
@@ -122,5 +94,5 @@ class Philox4x32:
 
         x = _native.empty(() if size is None else shape_of(size, "random_raw"), "uint64", device=device)
         if x.size:
-            self.fill(x, "integer", 0.0, 1.0, 0, 0)
+            self.fill(x, "integer")
         return x

@@ -182,7 +182,9 @@ class _Counts(_Distributions):
         """What a table that was made before gives, and the key of a table: none where a parameter is an array."""
         if not all(map(is_scalar, parameters)):
             return None, None
-        device = _native.empty((0,), "bool", device=self._device if device is None else device).device
+        device = self._device if device is None else device
+        if device != "cpu":
+            device = _native.empty((0,), "bool", device=device).device
         key = (operation, str(device), *map(float, parameters))
         table, shape = self._tables.get(key), () if size is None else shape_of(size, operation)
         if table is None or table[0].size > _entries(_count(shape)):
@@ -194,6 +196,10 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """How many events happen, where `lam` are expected."""
         found = _number(dtype, "poisson")
+        if type(size) is int and size < _TABLED_DRAWS:
+            drawn = self._bits.draw("poisson", size, _INT64, self._device if device is None else device, lam)
+            if drawn is not None:
+                return drawn.astype(found, copy=False)
         shape, device, (mean,) = self._numbers("poisson", size, device, lam=(lam, "count"))
         return self._poissons(shape, device, mean, found)
 
@@ -280,9 +286,10 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """How many trials there are until one succeeds, each with probability `p`."""
         found = _number(dtype, "geometric")
-        shape, device, (p,) = self._for_the_host("geometric", size, device, p=(p, "chance"))
-        if isinstance(p, float):
-            return self._of_formula("geometric", shape, device, found, [_native.log1p(-p).item()])
+        drawn = self._by_formula("geometric", size, found, device, p)
+        if drawn is not None:
+            return drawn
+        shape, device, (p,) = self._parameters("geometric", size, device, p=(p, "chance"))
         k = _native.ceil(-self._exponential(_count(shape), device) / _native.log1p(-p))
         return _whole(_native.clip(k, 1.0, _LARGEST), shape, found)
 
@@ -291,9 +298,10 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to p ** k / k. Source: Kemp 1981."""
         found = _number(dtype, "logseries")
-        shape, device, (p,) = self._for_the_host("logseries", size, device, p=(p, "below one"))
-        if isinstance(p, float):
-            return self._of_formula("logseries", shape, device, found, [p, _native.log1p(-p).item()])
+        drawn = self._by_formula("logseries", size, found, device, p)
+        if drawn is not None:
+            return drawn
+        shape, device, (p,) = self._parameters("logseries", size, device, p=(p, "below one"))
         n = _count(shape)
         v = self._uniform(n, device)
         q = -_native.expm1(_native.log1p(-p) * self._uniform(n, device))
@@ -308,7 +316,10 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to k ** -a, of those that int64 holds."""
         found = _number(dtype, "zipf")
-        shape, device, (a,) = self._numbers("zipf", size, device, a=(a, "above one"))
+        drawn = self._bits.draw("zipf", size, _INT64, self._device if device is None else device, a)
+        if drawn is not None:
+            return drawn.astype(found, copy=False)
+        shape, device, (a,) = self._parameters("zipf", size, device, a=(a, "above one"))
         drawn = self._variates("zipf", _count(shape), device, a, dtype=_INT64)
         return drawn.astype(found, copy=False).reshape(shape)
 

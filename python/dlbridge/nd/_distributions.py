@@ -6,7 +6,7 @@ from math import inf, pi
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import broadcast_shapes, into, is_scalar, shape_of
-from dlbridge.nd._draws import _checked_out, _float, as_parameter
+from dlbridge.nd._draws import _NUMBERS, _checked_out, _float, as_parameter
 from dlbridge.nd._dtypes import BY_NAME
 from dlbridge.nd._integers import _Integers
 
@@ -99,14 +99,12 @@ class _Distributions(_Integers):
             like = _native.empty((0,), "bool", device=self._device if device is None else device)
         return isinstance(like, _native.HostArray)
 
-    def _of_formula(
-        self, formula: str, shape: tuple[int, ...], device: DeviceLike, dtype: Any, parameters: list[float]
-    ) -> ndarray:
-        """Numbers of one of the host's formulas."""
-        x = _native.empty(shape, _INT64 if formula in ("geometric", "logseries") else _FLOAT64, device=device)
-        if x.size:
-            self._bits._fill_by(x, formula, *parameters)
-        return x.astype(dtype, copy=False)
+    def _by_formula(
+        self, formula: str, size: Shape | None, dtype: Any, device: DeviceLike, *parameters: Any
+    ) -> ndarray | None:
+        """Numbers of one of the host's formulas; None elsewhere, and unless the parameters are numbers that fit."""
+        x = self._bits.draw_by_formula(formula, size, self._device if device is None else device, *parameters)
+        return x if x is None else x.astype(dtype, copy=False)
 
     def _uniform(self, n: int, device: DeviceLike) -> ndarray:
         """n numbers in (0, 1)."""
@@ -132,10 +130,12 @@ class _Distributions(_Integers):
         self, operation: str, loc: Any, scale: Any, size: Shape | None, dtype: DTypeLike, device: Any
     ) -> ndarray:
         """loc + scale times the kernels' distribution of that name."""
+        drawn = self._bits.draw(operation, size, dtype, self._device if device is None else device, loc, scale)
+        if drawn is not None:
+            return drawn
         found = _float(dtype, operation)
-        shape, device, (loc, scale) = self._numbers(operation, size, device, loc=(loc, "any"), scale=(scale, "natural"))
-        if isinstance(loc, float):
-            return self._draw(operation, shape, found, None, device, loc, scale)
+        given = {"loc": (loc, "any"), "scale": (scale, "natural")}
+        shape, device, (loc, scale) = self._parameters(operation, size, device, **given)
         x = self._draw(operation, (_count(shape),), _FLOAT64, None, device)
         return _finished(loc + scale * x, shape, found)
 
@@ -212,6 +212,8 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """of(exponential numbers, a)."""
         found = _float(dtype, operation)
+        if type(a) in _NUMBERS and a > 0:
+            return of(self.standard_exponential(size, device=device), a).astype(found, copy=False)
         shape, device, (a,) = self._numbers(operation, size, device, a=(a, "above zero"))
         return _finished(of(self._exponential(_count(shape), device), a), shape, found)
 
@@ -248,13 +250,14 @@ class _Distributions(_Integers):
         ValueError unless left <= mode <= right and left < right.
         """
         found = _float(dtype, "triangular")
-        shape, device, (a, c, b) = self._for_the_host(
+        drawn = self._by_formula("triangular", size, found, device, left, mode, right)
+        if drawn is not None:
+            return drawn
+        shape, device, (a, c, b) = self._parameters(
             "triangular", size, device, left=(left, "any"), mode=(mode, "any"), right=(right, "any")
         )
         if not _all((a <= c) & (c <= b) & (a < b)):
             raise ValueError("triangular(): left <= mode <= right and left < right must hold")
-        if isinstance(a, float):
-            return self._of_formula("triangular", shape, device, found, [a, c, b])
         u = self._uniform(_count(shape), device)
         rising = a + _native.sqrt(u * (b - a) * (c - a))
         x = _native.where(u * (b - a) <= c - a, rising, b - _native.sqrt((1 - u) * (b - a) * (b - c)))
@@ -271,11 +274,12 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of the inverse Gaussian distribution. Source: Michael, Schucany, Haas 1976."""
         found = _float(dtype, "wald")
-        shape, device, (m, s) = self._for_the_host(
+        drawn = self._by_formula("wald", size, found, device, mean, scale)
+        if drawn is not None:
+            return drawn
+        shape, device, (m, s) = self._parameters(
             "wald", size, device, mean=(mean, "positive"), scale=(scale, "positive")
         )
-        if isinstance(m, float):
-            return self._of_formula("wald", shape, device, found, [m, s])
         n = _count(shape)
         y = m * _native.maximum(_native.square(self._normal(n, device)), 1e-300)
         root = _native.sqrt(4 * s * y + y * y)
@@ -302,6 +306,10 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the gamma distribution with that shape and scale 1. out: an array to fill, of that dtype."""
+        if out is None:
+            drawn = self._bits.draw("gamma", size, dtype, self._device if device is None else device, shape)
+            if drawn is not None:
+                return drawn
         found = _float(dtype, "standard_gamma")
         if out is not None:
             device, size = out.device, _checked_out(out, size, found, "standard_gamma").shape
@@ -321,12 +329,13 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the gamma distribution with that shape and scale."""
+        drawn = self._bits.draw("gamma", size, dtype, self._device if device is None else device, shape, scale)
+        if drawn is not None:
+            return drawn
         found = _float(dtype, "gamma")
-        extents, device, (a, s) = self._numbers(
+        extents, device, (a, s) = self._parameters(
             "gamma", size, device, shape=(shape, "natural"), scale=(scale, "natural")
         )
-        if isinstance(a, float):
-            return self._draw("gamma", extents, found, None, device, a, s)
         return _finished(s * self._variates("gamma", _count(extents), device, a), extents, found)
 
     def beta(
@@ -347,6 +356,8 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Floats of the chi-squared distribution with `df` degrees of freedom."""
         found = _float(dtype, "chisquare")
+        if type(df) in _NUMBERS and 0 < df < inf:
+            return self._draw("gamma", size, _FLOAT64, None, device, df / 2, 2.0).astype(found, copy=False)
         shape, device, (df,) = self._numbers("chisquare", size, device, df=(df, "positive"))
         return _finished(self._chisquares(_count(shape), device, df), shape, found)
 

@@ -31,8 +31,8 @@ class _Draws:
         self._device = device
 
     def __repr__(self) -> str:
-        bits = self._bits
-        return f"<dlbridge.nd.random.{type(self).__name__} key={bits.key:#018x} offset={bits.offset}>"
+        key, offset = self._bits._place
+        return f"<dlbridge.nd.random.{type(self).__name__} key={key:#018x} offset={offset}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.state, "device": None if self._device is None else str(self._device)}
@@ -76,6 +76,9 @@ class _Draws:
     ) -> ndarray:
         if out is None:
             where = self._device if device is None else device
+            drawn = None if shapes is not None or kind == "integer" else self._bits.draw(kind, size, dtype, where, a, b)
+            if drawn is not None:
+                return drawn
             x = _native.empty(() if size is None else shape_of(size, kind), dtype, device=where)
             if x.size:
                 self._bits.fill(x, kind, a, b, low, extent, shapes)
@@ -97,6 +100,10 @@ class _Draws:
         device: DeviceLike = None,
     ) -> ndarray:
         """Uniform floats in [0, 1). size: the shape, none by default. out: an array to fill, of that dtype."""
+        if out is None:
+            drawn = self._bits.draw("uniform", size, dtype, self._device if device is None else device)
+            if drawn is not None:
+                return drawn
         return self._draw("uniform", size, _float(dtype, "random"), out, device)
 
     def uniform(
@@ -109,10 +116,14 @@ class _Draws:
         device: DeviceLike = None,
     ) -> ndarray:
         """Uniform floats in [low, high); the bounds are numbers, or arrays that broadcast to `size`."""
+        drawn = self._bits.draw("uniform", size, dtype, self._device if device is None else device, low, high)
+        if drawn is not None:
+            return drawn
+        found = _float(dtype, "uniform")
         if _plain(low, high):
-            return self._draw("uniform", size, _float(dtype, "uniform"), None, device, float(low), float(high))
+            return self._draw("uniform", size, found, None, device, float(low), float(high))
         low, high, size, device = self._operands(low, high, size, device)
-        x: ndarray = (self.random(size, dtype, device=device) * (high - low) + low).astype(dtype, copy=False)
+        x: ndarray = (self.random(size, dtype, device=device) * (high - low) + low).astype(found, copy=False)
         return x
 
     def standard_normal(
@@ -124,6 +135,10 @@ class _Draws:
         device: DeviceLike = None,
     ) -> ndarray:
         """Normally distributed floats of mean 0 and standard deviation 1."""
+        if out is None:
+            drawn = self._bits.draw("normal", size, dtype, self._device if device is None else device)
+            if drawn is not None:
+                return drawn
         return self._draw("normal", size, _float(dtype, "standard_normal"), out, device)
 
     def normal(
@@ -139,12 +154,16 @@ class _Draws:
 
         ValueError for a negative scale; for an array, the host waits.
         """
+        drawn = self._bits.draw("normal", size, dtype, self._device if device is None else device, loc, scale)
+        if drawn is not None:
+            return drawn
+        found = _float(dtype, "normal")
         if _plain(loc, scale):
             _check_scale(scale, "normal")
-            return self._draw("normal", size, _float(dtype, "normal"), None, device, float(loc), float(scale))
+            return self._draw("normal", size, found, None, device, float(loc), float(scale))
         loc, scale, size, device = self._operands(loc, scale, size, device)
         _check_scale(scale, "normal")
-        x: ndarray = (self.standard_normal(size, dtype, device=device) * scale + loc).astype(dtype, copy=False)
+        x: ndarray = (self.standard_normal(size, found, device=device) * scale + loc).astype(found, copy=False)
         return x
 
     def standard_exponential(
@@ -156,18 +175,26 @@ class _Draws:
         device: DeviceLike = None,
     ) -> ndarray:
         """Exponentially distributed floats of mean 1."""
+        if out is None:
+            drawn = self._bits.draw("exponential", size, dtype, self._device if device is None else device, 1.0)
+            if drawn is not None:
+                return drawn
         return self._draw("exponential", size, _float(dtype, "standard_exponential"), out, device, 1.0)
 
     def exponential(
         self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Exponentially distributed floats of mean `scale`: a number, or an array that broadcasts."""
+        drawn = self._bits.draw("exponential", size, dtype, self._device if device is None else device, scale)
+        if drawn is not None:
+            return drawn
+        found = _float(dtype, "exponential")
         if _plain(scale):
             _check_scale(scale, "exponential")
-            return self._draw("exponential", size, _float(dtype, "exponential"), None, device, float(scale))
+            return self._draw("exponential", size, found, None, device, float(scale))
         scale, _, size, device = self._operands(scale, 0.0, size, device)
         _check_scale(scale, "exponential")
-        x: ndarray = (self.standard_exponential(size, dtype, device=device) * scale).astype(dtype, copy=False)
+        x: ndarray = (self.standard_exponential(size, found, device=device) * scale).astype(found, copy=False)
         return x
 
     # --- orders and choices ------------------------------------------------------------------------------------------

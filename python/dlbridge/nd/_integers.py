@@ -61,6 +61,10 @@ class _Integers(_Draws):
         The bounds are integers, or arrays that broadcast to `size`, of integers or of floats that are cut to integers.
         ValueError for an empty range or bounds that the dtype cannot hold; for arrays, the host waits.
         """
+        where = self._device if device is None else device
+        drawn = self._bits.draw_integers(low, high, size, dtype, endpoint, where)
+        if drawn is not None:
+            return drawn
         low, high = (0, low) if high is None else (low, high)
         found = resolve(dtype)
         limits = _limits(found)

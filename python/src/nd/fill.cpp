@@ -1,4 +1,4 @@
-// Arrays filled by a rule: ranges and random numbers.
+// Arrays filled by a rule: ranges and random counts.
 #include "ndarray/core/fill.h"
 
 #include <cmath>
@@ -29,29 +29,6 @@ std::size_t place_of(PyObject* name, const char* const (&names)[n], const Call& 
   while (place < n && PyUnicode_CompareWithASCIIString(name, names[place]) != 0) ++place;
   if (place == n) throw_error(PyExc_ValueError, "%s: unknown kind %R", a.operation(), name);
   return place;
-}
-
-constexpr char kRandomFill[] =
-    "random_fill($module, out, kind, seed, offset, a=0.0, b=1.0, int_low=0, int_range=0, shapes=None)\n--\n\n"
-    "Fills a dense array with Philox numbers; returns the counters used.";
-PyObject* random_fill(PyObject*, const Call& v) {
-  // In the order of core::Distribution.
-  static constexpr const char* kNames[] = {
-      "uniform",  "normal",          "integer", "exponential", "laplace", "logistic",          "gumbel",
-      "rayleigh", "standard_cauchy", "gamma",   "log_gamma",   "poisson", "negative_binomial", "zipf"};
-  const Tensor& out = v.array(0);
-  core::RandomArgs random{};
-  random.distribution = static_cast<core::Distribution>(place_of(v.given(1), kNames, v));
-  random.seed = PyLong_AsUnsignedLongLongMask(v.given(2));
-  random.offset = PyLong_AsUnsignedLongLongMask(v.given(3));
-  random.a = v.number(4, 0.0);
-  random.b = v.number(5, 1.0);
-  random.int_low = v[6] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[6]));
-  random.int_range = v[7] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[7]);
-  checked(PyErr_Occurred() == nullptr);
-  std::uint64_t used = 0;
-  throw_if_bad(core::fill_random(out, random, used, v.optional_array(8)), v.operation());
-  return PyLong_FromUnsignedLongLong(used);
 }
 
 core::host_kernels::CountLaw law_of(const Call& a, std::size_t i) {
@@ -95,22 +72,6 @@ PyObject* trials_fill(PyObject*, const Call& a) {
   checked(PyErr_Occurred() == nullptr);
   throw_if_bad(core::count_trials(a.array(0), a.array(1), trials, seed, offset), a.operation());
   Py_RETURN_NONE;
-}
-
-constexpr char kFormulaFill[] =
-    "formula_fill($module, out, formula, seed, offset, a, b=0.0, c=0.0)\n--\n\n"
-    "Fills a dense array on the host by a formula of random numbers; returns the counters used.";
-PyObject* formula_fill(PyObject*, const Call& a) {
-  static constexpr const char* kNames[] = {"triangular", "wald", "geometric", "logseries"};  // in the order of Formula
-  core::host_kernels::FormulaArgs args{};
-  args.formula = static_cast<core::host_kernels::Formula>(place_of(a.given(1), kNames, a));
-  args.seed = PyLong_AsUnsignedLongLongMask(a.given(2));
-  args.offset = PyLong_AsUnsignedLongLongMask(a.given(3));
-  checked(PyErr_Occurred() == nullptr);
-  for (std::size_t i = 0; i < std::size(args.parameters); ++i) args.parameters[i] = a.number(4 + i, 0.0);
-  std::uint64_t used = 0;
-  throw_if_bad(core::fill_formula(a.array(0), args, used), a.operation());
-  return PyLong_FromUnsignedLongLong(used);
 }
 
 constexpr char kAngleFill[] = "angle_fill($module, out, mu, kappa, seed)\n--\n\n"
@@ -182,10 +143,9 @@ PyObject* arange(PyObject*, const Call& a) {
 }  // namespace
 
 void init_fills(PyObject* module) {
-  add_functions(
-      module, {method<kRangeFill, range_fill>(), method<kRandomFill, random_fill>(), method<kCountTable, count_table>(),
-               method<kCountFill, count_fill>(), method<kTrialsFill, trials_fill>(),
-               method<kFormulaFill, formula_fill>(), method<kAngleFill, angle_fill>(), method<kArange, arange>()});
+  add_functions(module,
+                {method<kRangeFill, range_fill>(), method<kCountTable, count_table>(), method<kCountFill, count_fill>(),
+                 method<kTrialsFill, trials_fill>(), method<kAngleFill, angle_fill>(), method<kArange, arange>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -75,6 +75,7 @@ PyObject* load_nd(PyObject*) {
     init_operands(module.get());
     init_fills(module.get());
     init_numpys(module.get());
+    init_bit_stream(module.get());
     const auto handle = pyb::reinterpret_borrow<pyb::module_>(module.get());
     init_runtime(handle);
     init_library_functions(module.get());

@@ -34,5 +34,6 @@ void init_late(PyObject* module);
 void init_operands(PyObject* module);
 void init_fills(PyObject* module);
 void init_numpys(PyObject* module);
+void init_bit_stream(PyObject* module);
 
 }  // namespace dlbridge::py::nd

@@ -279,6 +279,44 @@ def test_generators_over_one_stream_take_their_numbers_in_turn(device):
     assert raw.dtype == "uint64" and raw.tolist() == again.random_raw(4).tolist() and bits.random_raw().shape == ()
 
 
+def test_what_is_refused_takes_no_numbers(device):
+    g = nd.random.default_rng(5, device=device)
+    refused = {
+        ValueError: [
+            lambda: g.random(-1),
+            lambda: g.normal(0, -1, 3),
+            lambda: g.integers(3, 3),
+            lambda: g.geometric(2),
+        ],
+        TypeError: [lambda: g.random(3, "int8"), lambda: g.uniform(0, 1, "x"), lambda: g.gamma(2, 1, 3, "int8")],
+    }
+    for error, calls in refused.items():
+        for call in calls:
+            with pytest.raises(error):
+                call()
+    with pytest.raises(TypeError, match="no kernel for these dtypes"):
+        g.bit_generator.fill(nd.empty(3, "int8", device=device), "normal")
+    assert g.state == nd.random.default_rng(5).state
+
+
+WITH_PARAMETERS = {
+    "uniform": (-1, 3), "normal": (1, 2), "exponential": (2,), "integers": (-3, 9), "laplace": (0, 2),
+    "standard_gamma": (3,), "gamma": (3, 2), "chisquare": (3,), "pareto": (3,), "wald": (2, 3), "triangular": (0, 1, 3),
+    "geometric": (1,), "logseries": (0,), "poisson": (3,), "zipf": (3,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_parameters_of_numpy_draw_what_pythons_do(name, device):
+    numbers = WITH_PARAMETERS[name]
+    ours, theirs = (nd.random.default_rng(5, device=device) for _ in range(2))
+    for size in (None, 5, (2, 3)):
+        want = getattr(ours, name)(*numbers, size)
+        got = getattr(theirs, name)(*map(np.int16, numbers), size)
+        assert (got.shape, got.dtype, got.tolist()) == (want.shape, want.dtype, want.tolist())
+        assert ours.state == theirs.state
+
+
 def test_a_seed_may_be_a_scalar_of_numpy():
     for seed in (np.int8(1), np.uint64(1), np.True_, nd.asarray(1, device="cpu")):
         assert nd.random.default_rng(seed).state == nd.random.default_rng(1).state
