@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
-from operator import index
+from operator import index, itemgetter, methodcaller
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, into
-from dlbridge.nd._dtypes import can_cast, resolve
+from dlbridge.nd._dtypes import can_cast, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from dlbridge.nd._arguments import DTypeLike
+
+    Call = Callable[..., Any]
 
 ndarray = _native.ndarray
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -38,9 +41,8 @@ def _expand_ellipses(terms: list[str], ndims: tuple[int, ...], subscripts: str) 
     return expanded, spare
 
 
-@lru_cache(maxsize=256)  # programs repeat their few subscripts, and a small product takes less time than to read them
-def _parse(subscripts: str, *ndims: int) -> tuple[tuple[str, ...], bool]:
-    """The terms and the output's, and whether a term names a letter twice."""
+def _parse(subscripts: str, *ndims: int) -> tuple[tuple[str, ...], str]:
+    """The terms, and the output's."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -59,102 +61,118 @@ def _parse(subscripts: str, *ndims: int) -> tuple[tuple[str, ...], bool]:
         output = output.replace("...", spare)
     if len(set(output)) != len(output) or not set(output) <= set(joined):
         raise ValueError(f"einsum(): the output {output!r} of {subscripts!r} must name axes of the inputs, each once")
-    return (*terms, output), any(len(set(term)) < len(term) for term in terms)
+    return tuple(terms), output
 
 
-def _with_unique_letters(x: ndarray, term: str) -> tuple[ndarray, str]:
-    """Letters that stand twice become diagonals."""
-    unique = "".join(dict.fromkeys(term))
-    if unique == term:
-        return x, term
-    shape, strides = [], []
-    for letter in unique:
-        axes = [axis for axis, other in enumerate(term) if other == letter]
-        extents = {x.shape[axis] for axis in axes}
-        if len(extents) > 1:
-            raise ValueError(
-                f"einsum(): the axes {letter!r} of one array have extents {sorted(extents)}; they must be equal"
-            )
-        shape.append(extents.pop())
-        strides.append(sum(x.strides[axis] for axis in axes))
-    return _native.as_strided(x, tuple(shape), tuple(strides), 0), unique
+class _Operand:
+    """An array whose way to the result is planned: the extents of its axes by their letters, in order, and the calls
+    that it goes through."""
+
+    def __init__(self, term: str, shape: tuple[int, ...]) -> None:
+        self.calls: list[Call] = []
+        self.extents: dict[str, int] = {}
+        for letter, extent in zip(term, shape, strict=True):
+            known = self.extents.setdefault(letter, extent)
+            if known != extent:
+                raise ValueError(
+                    f"einsum(): the axes {letter!r} of one array have extents {known} and {extent}; they must be equal"
+                )
+        while len(term) > len(self.extents):  # a letter that stands twice becomes a diagonal, the last axis
+            letter = next(c for c in term if term.count(c) > 1)
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            self.calls.append(methodcaller("diagonal", 0, first, second))
+            term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
+        self.extents = {c: self.extents[c] for c in term}
+
+    def sum_all_but(self, kept: str, dtype: Any) -> None:
+        """Letters that are not kept are summed over; integers stay of their dtype."""
+        axes = tuple([axis for axis, letter in enumerate(self.extents) if letter not in kept])
+        if axes:
+            self.calls.append(methodcaller("sum", axes, dtype if kind_of(dtype) in "biu" else None))
+            self.extents = {c: extent for c, extent in self.extents.items() if c in kept}
+
+    def align(self, letters: str) -> None:
+        """The axes in the order of `letters`, extents of 1 where there are none."""
+        term = list(self.extents)
+        axes = tuple([term.index(c) for c in letters if c in term])
+        if axes != tuple(range(len(term))):
+            self.calls.append(methodcaller("transpose", axes))
+        added = tuple([slice(None) if c in term else None for c in letters])
+        if None in added:
+            self.calls.append(itemgetter(added))
+        self.extents = {c: self.extents.get(c, 1) for c in letters}
+
+    def become_matrix(self, batch: str, first: str, second: str, extents: dict[str, int]) -> None:
+        letters = batch + first + second
+        self.align(letters)
+        shape = tuple([extents[c] for c in letters])
+        if tuple(self.extents.values()) != shape:
+            self.calls.append(partial(_native.broadcast_to, shape=shape))
+        if not len(first) == len(second) == 1:
+            sides = [prod(extents[c] for c in part) for part in (first, second)]
+            self.calls.append(methodcaller("reshape", (*shape[: len(batch)], *sides)))
 
 
-@lru_cache(maxsize=1024)
-def _alignment(term: str, letters: str) -> tuple[tuple[int, ...] | None, tuple[slice | None, ...] | None]:
-    """What transpose() and then an index make of axes `term` those of `letters`; None for what changes nothing."""
-    axes = tuple(term.index(letter) for letter in letters if letter in term)
-    added = tuple(slice(None) if letter in term else None for letter in letters)
-    return axes if axes != tuple(range(len(term))) else None, added if None in added else None
-
-
-def _aligned(x: ndarray, term: str, letters: str) -> ndarray:
-    """`x` with its axes in the order of `letters`, extents of 1 where it has none."""
-    axes, added = _alignment(term, letters)
-    if axes is not None:
-        x = x.transpose(axes)
-    return x if added is None else x[added]
-
-
-def _reduced(x: ndarray, term: str, kept: str) -> tuple[ndarray, str]:
-    """Without the letters that are not kept: they are summed over."""
-    left = "".join([c for c in term if c in kept])
-    if left == term:
-        return x, term
-    return x.sum(tuple([axis for axis, letter in enumerate(term) if letter not in kept]), x.dtype), left
-
-
-@lru_cache(maxsize=1024)
-def _parts(ta: str, tb: str, kept: str) -> tuple[str, str, str, str]:
-    """The letters of both that stay, of one alone, and of both that are summed over: a batch of matrix products."""
-    shared = [c for c in ta if c in tb]
+def _pair(a: _Operand, b: _Operand, kept: str, extents: dict[str, int], dtype: Any) -> tuple[Call, _Operand]:
+    """How two operands are combined, and their product, summed over the letters that nothing else needs."""
+    a.sum_all_but(kept + "".join(b.extents), dtype)
+    b.sum_all_but(kept + "".join(a.extents), dtype)
+    shared = [c for c in a.extents if c in b.extents]
     batch, summed = "".join(c for c in shared if c in kept), "".join(c for c in shared if c not in kept)
-    return batch, "".join(c for c in ta if c not in tb), "".join(c for c in tb if c not in ta), summed
-
-
-def _pair(a: ndarray, ta: str, b: ndarray, tb: str, kept: str, extents: dict[str, int]) -> tuple[ndarray, str]:
-    """The product of two operands, summed over the letters that nothing else needs."""
-    a, ta = _reduced(a, ta, kept + tb)
-    b, tb = _reduced(b, tb, kept + ta)
-    batch, rows, columns, summed = _parts(ta, tb, kept)
+    rows = "".join(c for c in a.extents if c not in b.extents)
+    columns = "".join(c for c in b.extents if c not in a.extents)
+    letters = batch + rows + columns
     # Many sums of one product each: matrix products of one element would be called one by one. Those of 16-bit floats
     # are, for they are not rounded before they are added.
-    apart = batch and not rows and not columns and a.dtype.itemsize != 2
+    apart = batch and not rows and not columns and dtype.itemsize != 2
     if not summed or apart:
-        letters = batch + rows + columns
-        product = _native.multiply(_aligned(a, ta, letters + summed), _aligned(b, tb, letters + summed))
-        return _reduced(product, letters + summed, letters)
-    left = _matrix(a, ta, batch, rows, summed, extents)
-    right = _matrix(b, tb, batch, summed, columns, extents)
-    product = _native.matmul(left, right)
-    letters = batch + rows + columns
-    return product if len(rows) == len(columns) == 1 else product.reshape([extents[c] for c in letters]), letters
-
-
-def _matrix(x: ndarray, term: str, batch: str, first: str, second: str, extents: dict[str, int]) -> ndarray:
-    letters = batch + first + second
-    x = _aligned(x, term, letters)
+        order = "".join(a.extents) + columns
+        a.align(order)
+        b.align(order)
+        shape = tuple([p if q == 1 else q for p, q in zip(a.extents.values(), b.extents.values(), strict=True)])
+        product = _Operand(order, shape)
+        product.sum_all_but(letters, dtype)
+        return _native.multiply, product
     shape = tuple([extents[c] for c in letters])
-    if x.shape != shape:
-        x = _native.broadcast_to(x, shape)
-    if len(first) == len(second) == 1:
-        return x
-    sides = [prod(extents[c] for c in part) for part in (first, second)]
-    return x.reshape((*shape[: len(batch)], *sides))
+    if len(summed) == 1 and not letters and a.extents == b.extents:
+        return _native.matmul, _Operand("", ())  # of two vectors
+    a.become_matrix(batch, rows, summed, extents)
+    b.become_matrix(batch, summed, columns, extents)
+    product = _Operand(letters, shape)
+    if not len(rows) == len(columns) == 1:
+        product.calls.append(methodcaller("reshape", shape))
+    return _native.matmul, product
 
 
-def _extents(arrays: list[ndarray], terms: list[str]) -> dict[str, int]:
+@lru_cache(maxsize=256)  # programs repeat their few calls, and a small product takes less time than to plan it
+def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[Call], list[tuple[Any, ...]]]:
+    """The calls that the first array goes through; for each other one its calls, the function that combines it with
+    what is there, and the calls of the product."""
+    terms, output = _parse(subscripts, *map(len, shapes))
+    x, *others = (_Operand(term, shape) for term, shape in zip(terms, shapes, strict=True))
+    extents = _extents([x, *others])
+    first, steps = x.calls, []
+    for position, y in enumerate(others, 1):
+        kept = output + "".join(terms[position + 1 :])
+        combine, x = _pair(x, y, kept, extents, dtype)
+        steps.append((y.calls, combine, x.calls))
+    x.sum_all_but(output, dtype)
+    x.align(output)
+    return first, steps
+
+
+def _extents(operands: list[_Operand]) -> dict[str, int]:
     """Letters to extents; those of 1 are broadcast, also to 0."""
     extents: dict[str, int] = {}
-    for x, term in zip(arrays, terms, strict=True):
-        for letter, extent in zip(term, x.shape, strict=True):
-            known = extents.setdefault(letter, extent)
-            if extent != known:
-                if 1 not in (extent, known):
-                    raise ValueError(
-                        f"einsum(): the axes {letter!r} have extents {known} and {extent}; they must be equal, or 1"
-                    )
-                extents[letter] = extent if known == 1 else known
+    for letter, extent in (item for operand in operands for item in operand.extents.items()):
+        known = extents.setdefault(letter, extent)
+        if extent != known:
+            if 1 not in (extent, known):
+                raise ValueError(
+                    f"einsum(): the axes {letter!r} have extents {known} and {extent}; they must be equal, or 1"
+                )
+            extents[letter] = extent if known == 1 else known
     return extents
 
 
@@ -193,25 +211,27 @@ def einsum(
     arrays = as_arrays(*given)
     if not arrays:
         raise ValueError("einsum(): no array; give one for each term of the subscripts")
-    (*terms, output), repeated = _parse(subscripts, *[a.ndim for a in arrays])
-    dtype = _native.result_type(*arrays) if dtype is None else resolve(dtype)
-    if len(arrays) == 1 and out is None and set(terms[0]) == set(output):
-        dtype = arrays[0].dtype  # a view, as NumPy's, which has the dtype that it has
+    wanted = _native.result_type(*arrays) if dtype is None else resolve(dtype)
+    if dtype is not None and len(arrays) == 1 and out is None:
+        (term,), output = _parse(subscripts, arrays[0].ndim)
+        if set(term) == set(output):
+            wanted = arrays[0].dtype  # a view, as NumPy's, which has the dtype that it has
     for position, a in enumerate(arrays):
-        if a.dtype != dtype or casting != "safe":
-            if not can_cast(a.dtype, dtype, casting):
+        if a.dtype is not wanted or casting != "safe":
+            if not can_cast(a.dtype, wanted, casting):
                 raise TypeError(
-                    f"einsum(): cannot cast {a.dtype} to {dtype} (casting={casting!r}). Give casting='unsafe'"
+                    f"einsum(): cannot cast {a.dtype} to {wanted} (casting={casting!r}). Give casting='unsafe'"
                 )
-            arrays[position] = a.astype(dtype, copy=False)
-        if repeated:
-            arrays[position], terms[position] = _with_unique_letters(arrays[position], terms[position])
-    x, term = arrays[0], terms[0]
-    if len(arrays) > 1:
-        extents = _extents(arrays, terms)
-        for position in range(1, len(arrays)):
-            kept = output + "".join(terms[position + 1 :])
-            x, term = _pair(x, term, arrays[position], terms[position], kept, extents)
-    x, term = _reduced(x, term, output)
-    result = _aligned(x, term, output)
+            arrays[position] = a.astype(wanted, copy=False)
+    result = arrays[0]
+    calls, steps = _plan(subscripts, wanted, *[a.shape for a in arrays])
+    for call in calls:
+        result = call(result)
+    for position, (calls, combine, after) in enumerate(steps, 1):
+        a = arrays[position]
+        for call in calls:
+            a = call(a)
+        result = combine(result, a)
+        for call in after:
+            result = call(result)
     return into(out, result.view() if result is arrays[0] else result, "einsum")  # a view, where nothing is summed over

@@ -41,3 +41,23 @@ def test_extents_of_one_meet_others_in_every_operand():
     a, b, c = np.ones((1, 3)), np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
     expected = (a.T * 0 + 1) * np.einsum("ij,ik->jk", b, c)
     np.testing.assert_allclose(nd.asnumpy(nd.einsum("ij,ij,ik->jk", *map(nd.array, (a, b, c)))), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8", "bool", "complex64"])
+def test_any_letters_over_any_extents_give_numpys_sums(dtype):
+    """Letters twice in a term, extents of 1 beside others, up to four arrays, any order on the right."""
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        terms = ["".join(random.choice(list("abcd"), random.integers(0, 4))) for _ in range(random.integers(1, 5))]
+        extents = dict(zip("abcd", random.integers(1, 4, 4), strict=True))
+        letters = random.permutation(sorted(set("".join(terms))))
+        subscripts = f"{','.join(terms)}->{''.join(letters[: random.integers(0, len(letters) + 1)])}"
+        shapes = [{c: 1 if random.random() < 0.15 else extents[c] for c in term} for term in terms]
+        arrays = [
+            random.integers(0, 4, [shape[c] for c in term]).astype(dtype)
+            for term, shape in zip(terms, shapes, strict=True)
+        ]
+        want = np.einsum(subscripts, *arrays)
+        got = nd.einsum(subscripts, *(nd.asarray(x, device="cpu") for x in arrays))
+        assert (got.dtype, got.shape) == (str(want.dtype), want.shape), subscripts
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, err_msg=subscripts)
