@@ -100,12 +100,6 @@ def make(dtype: Any = None) -> DType:
     return found
 
 
-def equals(self: DType, other: Any) -> bool:
-    """Whether `other` names this dtype. None names none: programs compare with what a table has not."""
-    found = find(other)
-    return found is not None and (found.code, found.bits, found.lanes) == (self.code, self.bits, self.lanes)
-
-
 def to_numpy(self: DType) -> Any:
     """NumPy's dtype of that name, or ml_dtypes'. So numpy.empty(3, x.dtype) works."""
     import numpy

@@ -3,12 +3,14 @@
 #include <string>
 
 #include "dlbridge/cuda_driver.h"
+#include "frameworks/numpy.h"
 #include "protocols/common/errors.h"
 #include "protocols/common/threads.h"
 #include "protocols/dlpack/dlpack.h"
 #include "python/src/bridge.h"
 #include "python/src/kit/pybind.h"
 #include "python/src/kit/tables.h"
+#include "python/src/spellings.h"
 
 namespace dlbridge::py {
 
@@ -71,8 +73,20 @@ bool dtype_equals(PyObject* self, PyObject* other) {
     const std::string_view name(text == nullptr ? "" : text, static_cast<std::size_t>(size));
     if (const DTypeInfo* row = find_dtype_by_name(name); row != nullptr) return row == find_dtype(own);
   }
-  static PythonFunction equals("dlbridge._dtype", "equals");
-  return equals(self, other).get() == Py_True;
+  if (other == Py_None) return false;  // it names none: programs compare with what a table has not
+  if (!frameworks::connect_numpy()) PyErr_Clear();
+  if (const DTypeInfo* row = frameworks::find_plain_dtype(other); row != nullptr) return row == find_dtype(own);
+  static Spellings spellings;
+  const bool is_spelling = Spellings::can_have(other);
+  if (is_spelling) {
+    if (const std::optional<DType> known = spellings.find(other); known) return &info(*known) == find_dtype(own);
+    PyErr_Clear();
+  }
+  static PythonFunction find("dlbridge._dtype", "find");
+  DLDataType dl;
+  if (const Ref found = find(other); !read_dtype(found.get(), dl)) return false;
+  if (const DTypeInfo* row = find_dtype(dl); row != nullptr && is_spelling) spellings.remember(other, row->id);
+  return dl.code == own.code && dl.bits == own.bits && dl.lanes == own.lanes;
 }
 
 PyObject* dtype_compare(PyObject* self, PyObject* other, int operation) {
