@@ -114,4 +114,36 @@ Status stack(Parts parts, int axis, const JoinOptions& options, Tensor& result) 
   return join(parts, axis, {shape, static_cast<std::size_t>(first.dl.ndim) + 1}, options, result);
 }
 
+Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out) {
+  const int ndim = x.dl.ndim;
+  if (ndim == kMaxDims) return malformed("the array has 64 dimensions; at most 63 are possible");
+  std::int64_t wide_shape[kMaxDims], wide_strides[kMaxDims], shape[kMaxDims];  // an axis more: that of the copies
+  std::copy_n(x.dl.shape, ndim, shape);
+  if (__builtin_mul_overflow(shape[axis], times, &shape[axis]))
+    return overflow("the extent of axis " + std::to_string(axis) + " needs more than 63 bits");
+  std::copy_n(x.dl.shape, axis + 1, wide_shape);
+  std::copy_n(x.dl.strides, axis + 1, wide_strides);
+  wide_shape[axis + 1] = times;
+  wide_strides[axis + 1] = 0;
+  std::copy(x.dl.shape + axis + 1, x.dl.shape + ndim, wide_shape + axis + 2);
+  std::copy(x.dl.strides + axis + 1, x.dl.strides + ndim, wide_strides + axis + 2);
+  const auto n = static_cast<std::size_t>(ndim);
+  Tensor wide;
+  DLBRIDGE_TRY(make_view(x, {wide_shape, n + 1}, {wide_strides, n + 1}, 0, wide));
+  return reshape(wide, {shape, n}, Order::kC, true, out);
+}
+
+Status repeated_positions(const Tensor& counts, Tensor& out) {
+  const auto* count = static_cast<const std::int64_t*>(counts.dl.data);
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < counts.size; ++i) {
+    if (count[i] < 0) return malformed("repeats " + std::to_string(count[i]) + " is negative; it is a number of times");
+    if (__builtin_add_overflow(total, count[i], &total)) return overflow("the repeats add up to more than 63 bits");
+  }
+  DLBRIDGE_TRY(make_array(out, DType::kInt64, {&total, 1}, counts.dl.device));
+  auto* position = static_cast<std::int64_t*>(out.dl.data);
+  for (std::int64_t i = 0; i < counts.size; ++i) position = std::fill_n(position, count[i], i);
+  return {};
+}
+
 }  // namespace dlbridge::nd

@@ -1,4 +1,4 @@
-// Several arrays as one.
+// Several arrays as one, and one several times.
 #pragma once
 
 #include <optional>
@@ -19,5 +19,10 @@ struct JoinOptions {
 Status concatenate(std::span<const Tensor* const> parts, int axis, const JoinOptions& options, Tensor& result);
 // The parts, of one shape, along an axis that they do not have: `axis` is its place in the result.
 Status stack(std::span<const Tensor* const> parts, int axis, const JoinOptions& options, Tensor& result);
+
+// Each part along an axis, `times` times.
+Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out);
+// On the host: position i counts[i] times, for each i; `counts` is int64, dense, on one axis, and so is `out`.
+Status repeated_positions(const Tensor& counts, Tensor& out);
 
 }  // namespace dlbridge::nd

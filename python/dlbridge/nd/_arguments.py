@@ -121,8 +121,8 @@ def shape_of(shape: Any, operation: str) -> tuple[int, ...]:
     """A shape argument as a tuple. ValueError for negative extents, TypeError for anything that is not an integer."""
     if type(shape) is int and shape >= 0:
         return (shape,)
-    extents = tuple(index(n) for n in shape) if hasattr(shape, "__iter__") else (index(shape),)
-    if any(n < 0 for n in extents):
+    extents = tuple(map(index, shape)) if hasattr(shape, "__iter__") else (index(shape),)
+    if extents and min(extents) < 0:
         raise ValueError(f"{operation}(): shape {extents} has a negative extent. Extents are 0 or more")
     return extents
 
@@ -138,16 +138,19 @@ def order_of(order: Any, operation: str, letters: str = "CFAK") -> str:
 
 def common_shape(shapes: Sequence[Sequence[int]], operation: str) -> tuple[int, ...]:
     """The shape that shapes broadcast to. ValueError where two extents differ and neither is 1."""
-    result: list[int] = []
-    for column in range(max(map(len, shapes), default=0)):
-        extents = {shape[-1 - column] for shape in shapes if column < len(shape)} - {1}
-        if len(extents) > 1:
-            raise ValueError(
-                f"{operation}: shapes {', '.join(map(str, shapes))} cannot be broadcast: extents {sorted(extents)} "
-                f"meet in axis {-1 - column}. They must be equal, or 1"
-            )
-        result.append(extents.pop() if extents else 1)
-    return tuple(reversed(result))
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for axis, extent in enumerate(shape, ndim - len(shape)):
+            if extent == 1 or extent == result[axis]:
+                continue
+            if result[axis] != 1:
+                raise ValueError(
+                    f"{operation}: shapes {', '.join(map(str, shapes))} cannot be broadcast: extents "
+                    f"{sorted((result[axis], extent))} meet in axis {axis - ndim}. They must be equal, or 1"
+                )
+            result[axis] = extent
+    return tuple(result)
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

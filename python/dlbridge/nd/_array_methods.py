@@ -257,11 +257,6 @@ def clip(
     return _clipped(self, min, max, out)
 
 
-def conjugate(self: ndarray) -> ndarray:
-    """The complex conjugate; the array itself where it is real."""
-    return _native.conjugate(self) if self.dtype.kind == "c" else self
-
-
 def round(self: ndarray, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to this many decimals, halves to even."""
     return _rounded(self, decimals, out)
@@ -318,7 +313,7 @@ _DELEGATED = {
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
     __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, __bytes__, dumps, dump,
-    toDlpack, sort, partition, scatter_add, nonzero, clip, conjugate, round, cumsum, cumprod, dot, searchsorted,
+    toDlpack, sort, partition, scatter_add, nonzero, clip, round, cumsum, cumprod, dot, searchsorted,
     compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:
@@ -335,7 +330,6 @@ def _generic(cls: type, item: Any) -> Any:
 MEMBERS: dict[str, Any] = {
     **{function.__name__: function for function in _FUNCTIONS},
     **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
-    "conj": conjugate,
     "flat": property(_flat, _set_flat, doc=_flat.__doc__),
     "device": property(_device, doc=_device.__doc__),
     "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),

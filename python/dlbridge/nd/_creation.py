@@ -83,7 +83,8 @@ def frombuffer(
         raise ValueError(
             f"frombuffer(): {n} elements of {found} need {n * found.itemsize} bytes; there are {available}"
         )
-    data = dlbridge.asdlpack(octets[offset : offset + n * found.itemsize])
+    chosen = octets[offset : offset + n * found.itemsize] if offset or n < available // found.itemsize else octets
+    data = dlbridge.asdlpack(chosen)
     if offset % found.itemsize:
         data = dlbridge.asdlpack(data, copy=True)
     return _native.asarray(dlbridge._core.reinterpret(data, dtype=found.name, shape=(n,)), device=device)

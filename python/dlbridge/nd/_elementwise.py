@@ -50,11 +50,11 @@ def angle(z: ArrayLike, deg: bool = False) -> ndarray:
 
 def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are within `tol` (of eps where above 1) of 0, else the array. Waits."""
-    from dlbridge.nd._dtypes import finfo
-
     a = as_array(a)
     if kind_of(a.dtype) != "c":
         return a
+    from dlbridge.nd._dtypes import finfo
+
     limit = tol * finfo(a.dtype).eps if tol > 1 else tol
     return a.real if bool((_native.absolute(a.imag) < limit).all()) else a
 

@@ -184,9 +184,11 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> n
     numbers = as_array(a, like)
     options = as_operands(*choices, numbers.astype("bool"))[:-1]  # a bool names the device and promotes nothing
     n = len(options)
-    if mode == "raise" and numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= n):
-        raise ValueError(f"choose(): a names a choice beyond the {n} that there are. Use mode='clip' or 'wrap'")
-    numbers = numbers % n if mode == "wrap" else _native.clip(numbers, 0, n - 1)
+    if n < 2 or kind_of(numbers.dtype) != "b":
+        if mode == "raise" and numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= n):
+            raise ValueError(f"choose(): a names a choice beyond the {n} that there are. Use mode='clip' or 'wrap'")
+        if mode != "raise":
+            numbers = _within(numbers, n, mode, "choose")
     return select([numbers == number for number in range(n - 1)], options[:-1], options[-1])
 
 

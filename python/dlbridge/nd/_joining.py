@@ -98,10 +98,6 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     waits for it). ValueError for negative numbers or another length. Source: Array API 2024.12.
     """
     a = as_array(a)
-    if axis is None:
-        a, axis = a.ravel(), 0
-    axis = normalize_axis(axis, a.ndim, "repeat")
-    extent = a.shape[axis]
     if isinstance(repeats, (list, tuple, ndarray)):
         given = as_array(repeats, a)
         if given.ndim > 1:
@@ -110,15 +106,15 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
             raise TypeError(f"repeat(): repeats are {given.dtype}; give integers that int64 holds")
         counts = given.astype(_INT64, copy=False).ravel()
         if counts.size != 1:
-            return _native.take(a, _repeated_positions(counts, extent, axis), axis)
+            if axis is None:
+                a, axis = a.ravel(), 0
+            axis = normalize_axis(axis, a.ndim, "repeat")
+            return _native.take(a, _repeated_positions(counts, a.shape[axis], axis), axis)
         repeats = counts.item()
     times = index(repeats)
     if times < 0:
         raise ValueError(f"repeat(): repeats {times} is negative; it is a number of times")
-    wide = a[(slice(None),) * (axis + 1) + (None,)]
-    shape = (*a.shape[: axis + 1], times, *a.shape[axis + 1 :])
-    flat = (*a.shape[:axis], extent * times, *a.shape[axis + 1 :])
-    return _native.broadcast_to(wide, shape).reshape(flat, copy=True)
+    return _native.repeat_each(a, times, axis)
 
 
 def _repeated_positions(counts: ndarray, extent: int, axis: int) -> ndarray:
@@ -129,17 +125,12 @@ def _repeated_positions(counts: ndarray, extent: int, axis: int) -> ndarray:
         )
     if extent == 0:
         return counts
+    if isinstance(counts, _native.HostArray):
+        return _native.repeated_positions(counts)
     if int(counts.min()) < 0:
         raise ValueError(f"repeat(): repeats {int(counts.min())} is negative; it is a number of times")
     ends = counts.cumsum()
-    total = int(ends[-1])
-    if isinstance(counts, _native.HostArray):  # a step up at each end, where the positions of a GPU look for theirs
-        steps = _native.empty((total + 1,), _INT64, device=counts.device)
-        steps.fill(0)
-        _native.index_combine(steps, ends[:-1], 1)
-        return steps[:-1].cumsum()
-    positions = count_up(total, counts.device)
-    return _native.searchsorted_flat(ends, positions, True)
+    return _native.searchsorted_flat(ends, count_up(int(ends[-1]), counts.device), True)
 
 
 def tile(A: ArrayLike, reps: Any, /) -> ndarray:

@@ -96,8 +96,8 @@ def isreal(x: ArrayLike) -> ndarray:
 
 def isfortran(a: ndarray) -> bool:
     """Whether the array is dense in Fortran order and not in C order."""
-    c_contiguous, f_contiguous, *_ = a._flags
-    return bool(f_contiguous and not c_contiguous)
+    flags = a.flags
+    return flags.f_contiguous and not flags.c_contiguous
 
 
 _MOST_WORK = 10**7  # trials, about a tenth of a second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from operator import index
@@ -88,16 +89,27 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     ValueError where the two differ in number or name an axis twice. Source: Array API 2024.12.
     """
     a = as_array(a)
-    sources = normalize_axes(source, a.ndim, "moveaxis")
-    destinations = normalize_axes(destination, a.ndim, "moveaxis")
+    source = source if isinstance(source, int) else _axes_of(source)
+    destination = destination if isinstance(destination, int) else _axes_of(destination)
+    return a.transpose(_moved(a.ndim, source, destination))
+
+
+def _axes_of(axes: Any) -> int | tuple[int, ...]:
+    return tuple(axes) if isinstance(axes, (list, tuple)) else index(axes)
+
+
+@lru_cache(maxsize=256)
+def _moved(ndim: int, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> tuple[int, ...]:
+    sources = normalize_axes(source, ndim, "moveaxis")
+    destinations = normalize_axes(destination, ndim, "moveaxis")
     if len(sources) != len(destinations):
         raise ValueError(
             f"moveaxis(): {len(sources)} axes cannot go to {len(destinations)} positions; the counts must match"
         )
-    order = [axis for axis in range(a.ndim) if axis not in sources]
+    order = [axis for axis in range(ndim) if axis not in sources]
     for position, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(position, axis)
-    return a.transpose(order)
+    return tuple(order)
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> ndarray:
@@ -107,7 +119,9 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> ndarray:
     position = index(start) + (a.ndim if index(start) < 0 else 0)
     if not 0 <= position <= a.ndim:
         normalize_axis(start, a.ndim + 1, "rollaxis")
-    return moveaxis(a, axis, position - 1 if axis < position else position)
+    order = list(range(a.ndim))
+    order.insert(position - 1 if axis < position else position, order.pop(axis))
+    return a.transpose(order)
 
 
 def expand_dims(a: ArrayLike, /, axis: int | Sequence[int] = 0) -> ndarray:
@@ -127,8 +141,8 @@ def squeeze(a: ArrayLike, /, axis: Axis = None) -> ndarray:
 
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Each array with one dimension or more, as a view; a tuple for several."""
-    views = tuple(a.reshape((1,)) if a.ndim == 0 else a for a in map(as_array, arys))
-    return views[0] if len(views) == 1 else views
+    views = [a if a.ndim else a.reshape((1,)) for a in map(as_array, arys)]
+    return views[0] if len(views) == 1 else tuple(views)
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
@@ -172,13 +186,18 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     return tuple(_native.broadcast_to(a, target) for a in operands)
 
 
+_REVERSED = slice(None, None, -1)
+
+
 def flip(m: ArrayLike, /, axis: Axis = None) -> ndarray:
     """A view with the order of elements reversed along axes, all by default. Source: Array API 2024.12."""
     m = as_array(m)
+    if axis is None:
+        return m[(_REVERSED,) * m.ndim]
     if isinstance(axis, int):
-        return m[(slice(None),) * normalize_axis(axis, m.ndim, "flip") + (slice(None, None, -1),)]
+        return m[(slice(None),) * normalize_axis(axis, m.ndim, "flip") + (_REVERSED,)]
     axes = normalize_axes(axis, m.ndim, "flip")
-    return m[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(m.ndim))]
+    return m[tuple(_REVERSED if a in axes else slice(None) for a in range(m.ndim))]
 
 
 def fliplr(m: ArrayLike) -> ndarray:

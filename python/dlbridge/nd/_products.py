@@ -100,7 +100,8 @@ def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
 def vdot(a: ArrayLike, b: ArrayLike) -> ndarray:
     """The summed products of the flattened arrays, the first conjugated."""
     x, y = as_arrays(a, b)
-    x, y = x.ravel(), y.ravel()
+    if not x.ndim == y.ndim == 1:
+        x, y = x.ravel(), y.ravel()
     if x.size != y.size:
         raise ValueError(f"vdot(): {x.size} and {y.size} elements; they must be equal")
     return _native.matmul(x.conj(), y)

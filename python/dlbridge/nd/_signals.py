@@ -109,7 +109,7 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
     before, after = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
     v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
     if n <= _FEW and (v.dtype == "float64" or (v.dtype == "float32" and a.size <= _PART)):
-        found = _native.by_numpy("convolve", a, v[::-1], mode=mode)
+        found = _native.by_numpy("correlate", a, v, mode=mode)
         if found is not None:
             return found
     count = before + a.size + after - n + 1

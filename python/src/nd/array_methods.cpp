@@ -5,6 +5,8 @@
 #include <string>
 
 #include "ndarray/core/copy.h"
+#include "ndarray/core/elementwise.h"
+#include "ndarray/core/promotion.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/byte_order.h"
@@ -88,6 +90,16 @@ PyObject* byteswap(PyObject* self, const Call& a) {
   if (!a.flag(0, false)) return swapped.release();
   checked(PyObject_SetItem(self, Py_Ellipsis, swapped.get()));
   return Ref::borrow(self).release();
+}
+
+constexpr char kConj[] = "conj($self, /)\n--\n\nThe complex conjugate; the array itself where it is real.";
+constexpr char kConjugate[] = "conjugate($self, /)\n--\n\nThe complex conjugate; the array itself where it is real.";
+PyObject* conjugate(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  if (!core::is_complex(core::dtype_of(t))) return Ref::borrow(self).release();
+  const core::Input x{&t, {}};
+  return make_result("conjugate()",
+                     [&](Tensor& out) { return core::elementwise(core::Op::kConjugate, {&x, 1}, {}, out); });
 }
 
 constexpr char kRavel[] = "ravel($self, /, order='C')\n--\n\nThe elements on one axis, a view if possible.";
@@ -245,6 +257,8 @@ std::vector<PyMethodDef> array_methods() {
           method<kAstype, astype>(),
           method<kCopy, copy>(),
           method<kByteswap, byteswap>(),
+          method<kConj, conjugate>(),
+          method<kConjugate, conjugate>(),
           method<kRavel, flattened<false>>(),
           method<kFlatten, flattened<true>>(),
           method<kSqueeze, squeeze>(),

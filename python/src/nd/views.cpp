@@ -118,6 +118,28 @@ PyObject* join(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
+constexpr char kRepeatEach[] = "repeat_each($module, x, times, axis=None)\n--\n\n"
+                               "Each part along an axis `times` times; None: each element of the flattened array.";
+constexpr char kRepeatName[] = "repeat()";
+PyObject* repeat_each(PyObject*, const Call& a) {
+  const Tensor* x = &a.array(0);
+  Tensor flat;
+  if (a[2] == nullptr) {
+    throw_if_bad(core::flatten(*x, core::CopyOrder::kC, false, flat), a.operation());
+    x = &flat;
+  }
+  const int axis = a[2] == nullptr ? 0 : a.axis(2, x->dl.ndim);
+  const std::int64_t times = a.integer(1, 1);
+  return make_result(a.operation(), [&](Tensor& out) { return core::repeat(*x, axis, times, out); });
+}
+
+constexpr char kRepeatedPositions[] = "repeated_positions($module, counts, /)\n--\n\n"
+                                      "Position i counts[i] times, for each i; of a dense int64 vector on the host.";
+PyObject* repeated_positions(PyObject*, PyObject* object) {
+  const Tensor& counts = need_array(object, kRepeatName);
+  return make_result(kRepeatName, [&](Tensor& out) { return core::repeated_positions(counts, out); });
+}
+
 constexpr char kSharesMemory[] =
     "shares_memory($module, a, b, max_work=0)\n--\n\n"
     "Whether two arrays have a byte in common; None where max_work trials cannot tell. 0: whether the ranges of their "
@@ -145,10 +167,12 @@ PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
 }
 
 void init_views(PyObject* module) {
-  add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
-                         method<kRealPart, real_part>(), method<kImaginaryPart, imaginary_part>(),
-                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
-                         method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>()});
+  add_functions(
+      module,
+      {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kRealPart, real_part>(),
+       method<kImaginaryPart, imaginary_part>(), method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
+       method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>(),
+       method<kRepeatEach, repeat_each, kRepeatName>(), method<kRepeatedPositions, repeated_positions>()});
 }
 
 }  // namespace dlbridge::py::nd
