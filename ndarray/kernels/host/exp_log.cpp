@@ -1,6 +1,7 @@
 // exp and log reduce their argument with the binary exponent, and evaluate a polynomial that goes through the function
 // at the Chebyshev nodes of the interval that is left. What is added last is a sum whose rounding error is kept. pow is
-// exp of a logarithm in two parts, which is that of one of 128 numbers, from a table, and a short series.
+// exp of a logarithm in two parts, which is that of one of 128 numbers, from a table, and a short series; of float32 it
+// is computed in double precision, without the table.
 #include "ndarray/kernels/host/exp_log.h"
 
 #include <algorithm>
@@ -261,16 +262,21 @@ template <>
 struct Pow<float> {
   using Form = Format<double>;
   static constexpr float kWithin = 87;
-  // (log(1 + r) - r) / r^2; (exp(r) - 1 - r) / r^2.
-  static constexpr double kLog[] = {-0.5, 0x1.5555555555555p-2, -0.25, 0x1.999999999999ap-3};
+  // (2 atanh(s) / s - 2) / s^2 in s^2; (exp(r) - 1 - r) / r^2.
+  static constexpr double kLog[] = {0x1.5555555555558p-1, 0x1.99999999952e2p-2, 0x1.2492492df148dp-2,
+                                    0x1.c71c62e5800a1p-3, 0x1.7462b4ab2ef6bp-3};
   static constexpr double kExp[] = {0x1.0000000b9847ep-1, 0x1.5555555a7c16bp-3,  0x1.5554e8d9c7d96p-5,
                                     0x1.1110e0de7be2bp-7, 0x1.6d4362097d81ap-10, 0x1.a125285dbcbf1p-13};
 
   static float value(float x, float y, float& product) noexcept {
     const std::uint32_t magnitude = bits_of(x) & (~std::uint32_t{0} >> 1);
-    const auto [interval, exponent, r] = parts_of(bits_of(static_cast<double>(std::bit_cast<float>(magnitude))));
-    const double table = std::fma(exponent, Form::kLn2, kLogarithms.high[interval]);
-    const double whole = y * (table + std::fma(r * r, polynomial(kLog, r), r));
+    // log(|x|) = exponent log(2) + 2 atanh(s). A division takes less time than numbers from a table.
+    constexpr std::uint64_t kRoot = bits_of(0.70710678118654752440), kFraction = bits_of(1.0) - kRoot;
+    const std::uint64_t bits = bits_of(static_cast<double>(std::bit_cast<float>(magnitude))) + kFraction;
+    const double exponent = Log<double>::unbiased(bits >> Form::kMantissa);
+    const auto z = std::bit_cast<double>((bits & ((std::uint64_t{1} << Form::kMantissa) - 1)) + kRoot);
+    const double s = (z - 1) / (z + 1);
+    const double whole = y * std::fma(exponent, Form::kLn2, std::fma(s * s * s, polynomial(kLog, s * s), 2 * s));
     constexpr double kRounder = 0x1.8p52;
     const double rounded = std::fma(whole, Form::kLog2E, kRounder);
     const double a = std::fma(-(rounded - kRounder), Form::kLn2, whole);
