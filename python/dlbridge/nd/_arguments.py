@@ -136,8 +136,10 @@ def order_of(order: Any, operation: str, letters: str = "CFAK") -> str:
     return found
 
 
-def common_shape(shapes: Sequence[Sequence[int]], operation: str) -> tuple[int, ...]:
+def common_shape(shapes: Sequence[tuple[int, ...]], operation: str) -> tuple[int, ...]:
     """The shape that shapes broadcast to. ValueError where two extents differ and neither is 1."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim
     for shape in shapes:

@@ -243,10 +243,14 @@ def unravel_index(indices: ArrayLike, shape: Shape, order: str | None = "C") -> 
 
 
 def _unraveled(positions: ndarray, extents: tuple[int, ...], order: str = "C") -> tuple[ndarray, ...]:
-    parts = []
-    for extent in reversed(extents) if order == "C" else extents:
+    """Of positions that there are: what is left for the last axis is below its extent."""
+    if not extents:
+        return ()
+    parts: list[ndarray] = []
+    for extent in reversed(extents[1:]) if order == "C" else extents[:-1]:
         parts.append(positions % extent)
         positions = positions // extent
+    parts.append(positions if parts else positions.copy())
     return tuple(reversed(parts)) if order == "C" else tuple(parts)
 
 
@@ -270,13 +274,14 @@ def ravel_multi_index(
             f"ravel_multi_index(): dims {extents} have more positions than int64 counts. Give smaller ones"
         )
     broadcast_shapes(*[part.shape for part in parts])
-    flat: Any = 0
+    flat = None
     rows = list(zip(parts, extents, modes, strict=True))
     for part, extent, how in rows if order == "C" else reversed(rows):
         if how == "raise" and part.size and (int(part.min()) < 0 or int(part.max()) >= extent):
             raise ValueError(f"ravel_multi_index(): an index is out of bounds for an extent of {extent}")
-        flat = flat * extent + _within(part, extent, how, "ravel_multi_index")
-    return as_array(flat, like)
+        part = _within(part, extent, how, "ravel_multi_index")
+        flat = part.copy() if flat is None else flat * extent + part
+    return as_array(0 if flat is None else flat, like)
 
 
 def apply_along_axis(func1d: Any, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> ndarray:

@@ -1,5 +1,7 @@
 """x[key] and x[key] = value against NumPy: keys that share memory with the array, masks, shapes of keys and values."""
 
+from math import prod
+
 import numpy as np
 import pytest
 from dlbridge import nd
@@ -162,3 +164,13 @@ def test_the_index_array_keeps_its_values_and_the_host_sees_the_write(device):
     x = nd.zeros(3, device=device)
     x[index] = nd.arange(3, device=device)
     assert host(x).tolist() == [1, 2, 0] and host(index).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])
+def test_positions_of_axes_and_of_the_flat_array_are_new_arrays(shape, order, device):
+    flat = nd.arange(6, device=device) % prod(shape)
+    parts = nd.unravel_index(flat, shape, order)
+    back = nd.ravel_multi_index(parts, shape, order=order)
+    assert back.tolist() == flat.tolist()
+    assert not any(nd.shares_memory(part, x) for part in parts for x in (flat, back))
