@@ -44,7 +44,7 @@ struct context {
 };
 
 typedef struct operation {
-  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_WAIT_WORD, OP_FREE, OP_CALL } kind;
+  enum { OP_COPY, OP_COPY_2D, OP_FILL, OP_WAIT, OP_WAIT_WORD, OP_SET_WORD, OP_FREE, OP_CALL } kind;
   char* to;
   const char* from;
   void* staged; /* pageable source, taken at the call */
@@ -75,13 +75,14 @@ struct event {
   int id, alive;
   struct stream* stream;
   uint64_t until;
-  uint32_t* word; /* of one that other processes see: not 0 when it has happened */
-  int fd;         /* of the word; -1 for one that was opened */
+  uint32_t* words; /* of one that other processes see: how many of its records have happened, and how many there are */
+  int fd;          /* of the words; -1 for one that was opened */
 };
 struct block {
   char* start;
   size_t bytes;
   int device, kind, fd;
+  uint64_t id;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +91,7 @@ static struct stream* streams[MAX_STREAMS]; /* never freed, so that a destroyed 
 static struct block blocks[MAX_BLOCKS];
 static int stream_count, event_count, block_count;
 static size_t live_bytes;
+static uint64_t last_block_id;
 static int64_t fail_alloc_after = -1;
 static int fail_for_good;
 static CUresult sticky = OK;
@@ -211,7 +213,7 @@ static void* take_block(size_t bytes, int device, int kind) {
   char* start = kind == KIND_SHARED ? shared_memory(bytes, &fd) : aligned_alloc(512, rounded);
   if (start == NULL) return NULL;
   memset(start, 0xcd, kind == KIND_SHARED ? bytes : rounded);
-  *slot = (struct block){start, bytes, device, kind, fd};
+  *slot = (struct block){start, bytes, device, kind, fd, ++last_block_id};
   live_bytes += bytes;
   return start;
 }
@@ -242,6 +244,7 @@ static void run_operation(operation* op) {
     case OP_FILL: memset(op->to, op->value, op->bytes); break;
     case OP_WAIT: run_until(op->other, op->until); break;
     case OP_WAIT_WORD: break; /* run_until() has waited */
+    case OP_SET_WORD: __atomic_store_n((uint32_t*)op->to, (uint32_t)op->value, __ATOMIC_RELEASE); break;
     case OP_FREE: drop_block(op->to); break;
     case OP_CALL: /* a host function may want a lock that a caller of ours holds */
       pthread_mutex_unlock(&lock);
@@ -251,8 +254,10 @@ static void run_operation(operation* op) {
   }
 }
 
+static uint32_t load_word(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
 static int waits_for_word(const operation* op) {
-  return op->kind == OP_WAIT_WORD && __atomic_load_n((uint32_t*)op->to, __ATOMIC_ACQUIRE) < (uint32_t)op->value;
+  return op->kind == OP_WAIT_WORD && load_word((uint32_t*)op->to) < (uint32_t)op->value;
 }
 
 static void run_until(struct stream* stream, uint64_t until) {
@@ -409,6 +414,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned count, const int* attributes, vo
   for (unsigned i = 0; i < count; ++i) {
     switch (attributes[i]) {
       case 2: *(unsigned*)values[i] = block == NULL ? 0 : block->kind == KIND_HOST ? 1 : 2; break;
+      case 7: *(uint64_t*)values[i] = block == NULL ? 0 : block->id; break; /* BUFFER_ID */
       case 8: *(unsigned*)values[i] = block != NULL && block->kind == KIND_MANAGED; break;
       case 9: *(int*)values[i] = block == NULL ? -2 : block->device; break;
       case 11: *(char**)values[i] = block == NULL ? NULL : block->start; break;            /* RANGE_START_ADDR */
@@ -453,8 +459,10 @@ EXPORT CUresult cuStreamWaitEvent(void* handle, struct event* event, unsigned fl
   struct stream* stream = resolve(handle);
   LOG("stream_wait stream=%s event=%d", stream != NULL ? stream->name : "invalid", event->id);
   if (stream == NULL || !event->alive) return leave(INVALID_HANDLE);
-  if (event->word != NULL && event->fd < 0)
-    return leave(enqueue(stream, (operation){.kind = OP_WAIT_WORD, .to = (char*)event->word, .value = 1}));
+  if (event->words != NULL && event->fd < 0)
+    return leave(enqueue(
+        stream,
+        (operation){.kind = OP_WAIT_WORD, .to = (char*)event->words, .value = (int)load_word(event->words + 1)}));
   if (event->stream == NULL) return leave(OK);
   if (stream->capturing && !event->stream->capturing) {
     LOG("capture_invalidated stream=%s", stream->name);
@@ -514,8 +522,8 @@ EXPORT CUresult cuEventCreate(struct event** out, unsigned flags) {
   **out = (struct event){current(), ++event_count, 1, NULL, 0, NULL, -1};
   if ((flags & 4) != 0) { /* INTERPROCESS, which wants DISABLE_TIMING */
     if ((flags & 2) == 0) return leave(INVALID_VALUE);
-    (*out)->word = shared_memory(sizeof(uint32_t), &(*out)->fd);
-    if ((*out)->word == NULL) return leave(OUT_OF_MEMORY);
+    (*out)->words = shared_memory(2 * sizeof(uint32_t), &(*out)->fd);
+    if ((*out)->words == NULL) return leave(OUT_OF_MEMORY);
   }
   LOG("event_create event=%d flags=%u device=%d", event_count, flags, current()->device);
   return leave(OK);
@@ -524,7 +532,7 @@ EXPORT CUresult cuEventCreate(struct event** out, unsigned flags) {
 EXPORT CUresult cuEventDestroy_v2(struct event* event) {
   ENTER();
   LOG("event_destroy event=%d", event->id);
-  if (event->fd >= 0) close(event->fd); /* a queue may wait for the word, or set it, later */
+  if (event->fd >= 0) close(event->fd); /* a queue may wait for a word, or set it, later */
   free(event);
   return leave(OK);
 }
@@ -534,8 +542,10 @@ EXPORT CUresult cuEventRecord(struct event* event, void* handle) {
   struct stream* stream = resolve(handle);
   LOG("event_record event=%d stream=%s", event->id, stream != NULL ? stream->name : "invalid");
   if (stream == NULL || stream->context != event->context) return leave(INVALID_HANDLE);
-  if (event->word != NULL)
-    enqueue(stream, (operation){.kind = OP_FILL, .to = (char*)event->word, .value = 1, .bytes = sizeof *event->word});
+  if (event->words != NULL) {
+    const uint32_t number = __atomic_add_fetch(event->words + 1, 1, __ATOMIC_ACQ_REL);
+    enqueue(stream, (operation){.kind = OP_SET_WORD, .to = (char*)event->words, .value = (int)number});
+  }
   event->stream = stream;
   event->until = stream->queued;
   return leave(OK);

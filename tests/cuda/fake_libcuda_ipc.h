@@ -38,7 +38,7 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, ipc_handle handle, unsig
   void* start = map_handle(&handle, IPC_MEMORY, handle.bytes);
   LOG("ipc_open bytes=%zu device=%d%s", handle.bytes, current()->device, start == NULL ? " failed" : "");
   if (start == NULL || block_count == MAX_BLOCKS) return leave(INVALID_VALUE);
-  blocks[block_count++] = (struct block){start, handle.bytes, current()->device, KIND_IMPORTED, -1};
+  blocks[block_count++] = (struct block){start, handle.bytes, current()->device, KIND_IMPORTED, -1, ++last_block_id};
   live_bytes += handle.bytes;
   *out = (CUdeviceptr)start;
   return leave(OK);
@@ -52,17 +52,18 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
 
 EXPORT CUresult cuIpcGetEventHandle(ipc_handle* out, struct event* event) {
   ENTER();
-  if (event->word == NULL || event->fd < 0) return leave(INVALID_VALUE);
+  if (event->words == NULL || event->fd < 0) return leave(INVALID_VALUE);
   *out = (ipc_handle){.kind = IPC_EVENT, .pid = getpid(), .fd = event->fd};
+  LOG("ipc_get_event event=%d", event->id);
   return leave(OK);
 }
 
 EXPORT CUresult cuIpcOpenEventHandle(struct event** out, ipc_handle handle) {
   ENTER();
-  uint32_t* word = map_handle(&handle, IPC_EVENT, sizeof *word);
+  uint32_t* words = map_handle(&handle, IPC_EVENT, 2 * sizeof *words);
   *out = calloc(1, sizeof **out);
-  if (word == NULL || *out == NULL || current() == NULL) return leave(INVALID_VALUE);
-  **out = (struct event){current(), ++event_count, 1, NULL, 0, word, -1};
+  if (words == NULL || *out == NULL || current() == NULL) return leave(INVALID_VALUE);
+  **out = (struct event){current(), ++event_count, 1, NULL, 0, words, -1};
   LOG("ipc_open_event event=%d", event_count);
   return leave(OK);
 }

@@ -202,8 +202,8 @@ EXPORT CUresult cuStreamQuery(void* handle) {
 
 EXPORT CUresult cuEventQuery(struct event* event) {
   ENTER();
-  if (event->word != NULL && event->fd < 0)
-    return leave(__atomic_load_n(event->word, __ATOMIC_ACQUIRE) != 0 ? OK : 600);
+  if (event->words != NULL && event->fd < 0)
+    return leave(load_word(event->words) >= load_word(event->words + 1) ? OK : 600);
   return leave(event->stream == NULL || event->stream->done >= event->until ? OK : 600);
 }
 

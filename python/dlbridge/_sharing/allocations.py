@@ -12,13 +12,15 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 from dlbridge import _core
 
 HANDLE_BYTES = 64
 # From cuda.h.
-_IS_MANAGED, _RANGE_BEGIN, _RANGE_BYTES, _IS_IPC_CAPABLE = 8, 11, 12, 13
+_BUFFER_ID, _IS_MANAGED, _RANGE_BEGIN, _RANGE_BYTES, _IS_IPC_CAPABLE = 7, 8, 11, 12, 13
+_ASKED = (ctypes.c_int * 5)(_RANGE_BEGIN, _RANGE_BYTES, _BUFFER_ID, _IS_MANAGED, _IS_IPC_CAPABLE)
 _OPEN_TO_PEERS = 1
 _DISABLE_TIMING, _INTERPROCESS = 2, 4
 
@@ -54,25 +56,32 @@ def nd_cuda() -> Any:
 
 
 class Event:
-    """An event of the driver's, which is destroyed with the object."""
+    """An event of the driver's that several processes know: destroyed with the object, or kept for the next where it is
+    this process's own, for making one and its handle costs more than all else of a loan."""
 
-    def __init__(self) -> None:
-        self.pointer, self.handle, self.pid = ctypes.c_void_p(), b"", os.getpid()
+    def __init__(self, ordinal: int, handle: bytes = b"") -> None:
+        self.ordinal, self.handle, self.pid = ordinal, handle, os.getpid()
+        self.pointer, self.is_own = ctypes.c_void_p(), False
 
     @classmethod
-    def recorded(cls, stream: int) -> Event:
+    def recorded(cls, ordinal: int, stream: int) -> Event:
         """One that other processes may wait for. The device is current."""
-        made, handle = cls(), _IpcHandle()
-        _call("share()", "cuEventCreate", ctypes.byref(made.pointer), _DISABLE_TIMING | _INTERPROCESS)
+        made = cls(ordinal)
+        try:
+            made.pointer, made.handle = _idle_events[ordinal].pop()
+        except IndexError:
+            handle = _IpcHandle()
+            _call("share()", "cuEventCreate", ctypes.byref(made.pointer), _DISABLE_TIMING | _INTERPROCESS)
+            _call("share()", "cuIpcGetEventHandle", ctypes.byref(handle), made.pointer)
+            made.handle = bytes(handle)
+        made.is_own = True
         _call("share()", "cuEventRecord", made.pointer, ctypes.c_void_p(stream))
-        _call("share()", "cuIpcGetEventHandle", ctypes.byref(handle), made.pointer)
-        made.handle = bytes(handle)
         return made
 
     @classmethod
-    def opened(cls, handle: bytes, operation: str) -> Event:
+    def opened(cls, ordinal: int, handle: bytes, operation: str) -> Event:
         """Another process's."""
-        made = cls()
+        made = cls(ordinal, handle)
         arguments = ctypes.byref(made.pointer), _IpcHandle.from_buffer_copy(handle)
         _call(operation, "cuIpcOpenEventHandle", *arguments, remedy=_GONE)
         return made
@@ -86,10 +95,17 @@ class Event:
         _call(operation, "cuStreamWaitEvent", ctypes.c_void_p(stream), self.pointer, 0)
 
     def __del__(self) -> None:
-        if self.pointer and self.pid == os.getpid() and not sys.is_finalizing():
+        if not self.pointer or self.pid != os.getpid() or sys.is_finalizing():
+            return
+        # A loan has ended when nobody can open its event or wait for it any more.
+        if self.is_own and len(_idle_events[self.ordinal]) < _MOST_IDLE_EVENTS:
+            _idle_events[self.ordinal].append((self.pointer, self.handle))
+        else:
             _try("cuEventDestroy_v2", self.pointer)
 
 
+_MOST_IDLE_EVENTS = 64  # of a device
+_idle_events: defaultdict[int, list[tuple[ctypes.c_void_p, bytes]]] = defaultdict(list)
 _GONE = ". The process that made the memory ended, is on another machine, or its container keeps it apart"
 _streams: dict[int, list[Any]] = {}
 
@@ -133,20 +149,44 @@ _lock = threading.RLock()
 _memories: weakref.WeakValueDictionary[bytes, Memory] = weakref.WeakValueDictionary()  # by the driver's handle
 
 
-def _allocation(address: int, operation: str) -> tuple[int, int, bool]:
-    """Where the allocation begins that has this address, its size, and whether the driver can give a handle of it."""
-    kinds = _RANGE_BEGIN, _RANGE_BYTES, _IS_MANAGED, _IS_IPC_CAPABLE
-    values = [ctypes.c_uint64() for _ in kinds]
-    _call(
-        operation,
-        "cuPointerGetAttributes",
-        len(kinds),
-        (ctypes.c_int * len(kinds))(*kinds),
-        (ctypes.c_void_p * len(kinds))(*map(ctypes.addressof, values)),
-        ctypes.c_uint64(address),
+_MOST_HANDLES = 256
+_handles: dict[int, bytes] = {}  # of this process's own allocations, by the number that the driver gives to no other
+
+
+class _Allocation(NamedTuple):
+    """What the driver says of one. number: of no other in this process, ever; 0 where it gives none."""
+
+    base: int
+    nbytes: int
+    number: int
+    is_managed: int
+    is_capable: int  # of a handle, as far as its kind goes
+
+
+def _handle_of(found: _Allocation) -> bytes | None:
+    """None where the driver gives none."""
+    known = _handles.get(found.number)
+    if known is not None or found.is_managed or not found.is_capable:
+        return known
+    made = _IpcHandle()
+    if _try("cuIpcGetMemHandle", ctypes.byref(made), ctypes.c_uint64(found.base)) != 0:
+        return None
+    if len(_handles) >= _MOST_HANDLES:
+        del _handles[next(iter(_handles))]
+    if found.number:
+        _handles[found.number] = bytes(made)
+    return bytes(made)
+
+
+def _allocation(address: int, operation: str) -> _Allocation:
+    """The allocation that has this address."""
+    values = (ctypes.c_uint64 * len(_ASKED))()
+    first = ctypes.addressof(values)
+    pointers = (ctypes.c_void_p * len(_ASKED))(
+        *range(first, first + ctypes.sizeof(values), ctypes.sizeof(ctypes.c_uint64))
     )
-    begin, nbytes, is_managed, is_capable = (value.value for value in values)
-    return begin, nbytes, bool(is_capable) and not is_managed
+    _call(operation, "cuPointerGetAttributes", len(_ASKED), _ASKED, pointers, ctypes.c_uint64(address))
+    return _Allocation(*values)
 
 
 def memory_of(ordinal: int, begin: int, end: int) -> Memory | None:
@@ -155,15 +195,11 @@ def memory_of(ordinal: int, begin: int, end: int) -> Memory | None:
         for known in list(_memories.values()):
             if known.base <= begin and end <= known.base + known.nbytes:
                 return known
-        base, nbytes, is_capable = _allocation(begin, "share()")
-        handle = _IpcHandle()
-        if (
-            not is_capable
-            or end > base + nbytes
-            or _try("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(base)) != 0
-        ):
+        found = _allocation(begin, "share()")
+        handle = _handle_of(found) if end <= found.base + found.nbytes else None
+        if handle is None:
             return None
-        return _memories.setdefault(bytes(handle), Memory(ordinal, base, nbytes, bytes(handle)))
+        return _memories.setdefault(handle, Memory(ordinal, found.base, found.nbytes, handle))
 
 
 def imported(ordinal: int, handle: bytes, operation: str) -> Memory:
@@ -173,10 +209,11 @@ def imported(ordinal: int, handle: bytes, operation: str) -> Memory:
         if memory is None:
             pointer = ctypes.c_uint64()
             arguments = ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), _OPEN_TO_PEERS
-            _call(operation, "cuIpcOpenMemHandle_v2", *arguments, remedy=_GONE)
-            memory = Imported(ordinal, pointer.value, 0, handle)
-            begin, nbytes, _ = _allocation(pointer.value, operation)
-            memory.nbytes = begin + nbytes - pointer.value
+            with nd_cuda().Device(ordinal):
+                _call(operation, "cuIpcOpenMemHandle_v2", *arguments, remedy=_GONE)
+                memory = Imported(ordinal, pointer.value, 0, handle)
+                found = _allocation(pointer.value, operation)
+            memory.nbytes = found.base + found.nbytes - pointer.value
             _memories[handle] = memory
         return memory
 

@@ -320,7 +320,7 @@ class Lender:
                 continue
             with nd_cuda().Device(ordinal):
                 try:
-                    event = Event.recorded(stream.ptr)
+                    event = Event.recorded(ordinal, stream.ptr)
                 except _core.CudaError:
                     stream.synchronize()
                     continue
@@ -363,11 +363,11 @@ def borrow(reference: LoanReference, operation: str) -> Loan:
     loan = Loan(held, key, reference.gpu, _end_borrowing)
     if not segments.is_there(reference):  # still there: so the lender finds this end before it lets go
         segments.refuse_gone(reference.pid, operation)
-    with nd_cuda().Device(ordinal):
-        if reference.memory:
-            held.memory = imported(ordinal, reference.memory, operation)
-        if reference.event:
-            held.event = Event.opened(reference.event, operation)
+    if reference.memory:
+        held.memory = imported(ordinal, reference.memory, operation)
+    if reference.event:
+        with nd_cuda().Device(ordinal):
+            held.event = Event.opened(ordinal, reference.event, operation)
             if not held.event.done:
                 held.stream = idle_stream(ordinal)
                 held.event.hold(held.stream.ptr, operation)
