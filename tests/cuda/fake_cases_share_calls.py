@@ -4,12 +4,19 @@ than all else of a message, so that neither is done again for the next one.
 Each test_* runs in an interpreter of its own, started by tests/python/test_cuda_fake.py: `python FILE NAME`."""
 
 import gc
+import signal
+import weakref
 
 from dlbridge import share
 from dlbridge._sharing import loans
 from dlbridge.nd import cuda
-from fake_cases_share import Pooled, Reader, soon
+from fake_cases_share import Pooled, Reader, os, soon
 from fake_cuda import *
+
+PATIENT = """
+from dlbridge._sharing import returns
+returns.LINGER_S = 3600
+"""
 
 
 def test_share_opens_an_allocation_once_while_an_array_of_it_is_there():
@@ -24,6 +31,138 @@ for _ in range(4):
         handle = share(CaiArray(whole, (6,), data=(whole.address + 4 * number, False)))
         reader.put(handle)
         assert reader.get() == (list(range(number, number + 6)), 1)
+    reader.ended()
+
+
+def test_share_opens_no_mapping_anew_that_the_last_reader_has_just_left():
+    whole = Pooled(60)
+    reader = Reader(PATIENT + """
+for _ in range(4):
+    x = get().open("dlbridge")
+    found = values(x, 6)
+    del x
+    put((found, calls("ipc_open", "ipc_close"), len(calls("ctx_push"))))
+""")  # fmt: skip
+    contexts = []
+    for number in range(4):
+        handle = share(CaiArray(whole, (6,), data=(whole.address + 4 * number, False)))
+        reader.put(handle)
+        found, (opened, *others), pushed = reader.get()
+        assert found == list(range(number, number + 6)) and opened.startswith("ipc_open") and others == []
+        contexts.append(pushed)
+        handle.close()
+    assert contexts[2] - contexts[1] == contexts[3] - contexts[2] <= 2, "no more than the test's own copy to the host"
+    reader.ended()
+
+
+def test_share_gives_back_together_what_lingers_when_the_time_is_over():
+    memories = [Pooled() for _ in range(3)]
+    alive = [weakref.ref(one) for one in memories]
+    reader = Reader("""
+from fake_cases_share import soon
+for _ in range(3):
+    x = get().open("dlbridge")
+    del x
+    put(None)
+soon(lambda: len(calls("ipc_close")) == len(calls("ipc_open")))
+put(None)
+get()
+""")
+    while memories:
+        handle = share(CaiArray(memories.pop()))
+        reader.put(handle)
+        reader.get()
+        handle.close()
+    del handle
+    reader.get()
+    soon(lambda: not any(one() for one in alive))
+    assert loans._keeper.kept == {}
+    reader.put(None)
+    reader.ended()
+
+
+def closed_after_each(limit, handles):
+    """How many allocations a reader has unmapped after it has left the array of each handle, the first of them four
+    times; at the end none is mapped."""
+    reader = Reader(PATIENT + f"""
+from fake_cases_share import soon
+{limit}
+for number in range({len(handles) + 3}):
+    x = get().open("dlbridge")
+    del x
+    if number == {len(handles) + 2}:
+        soon(lambda: len(calls("ipc_close")) == len(calls("ipc_open")))
+    put(len(calls("ipc_close")))
+get()
+""")  # fmt: skip
+    closed = []
+    for handle in [handles[0]] * 3 + handles:
+        reader.put(handle)
+        closed.append(reader.get())
+    reader.put(None)
+    reader.ended()
+    return closed
+
+
+def test_share_lets_little_memory_linger():
+    memories = [Pooled(6 << 20) for _ in range(3)]  # of 24 MiB
+    handles = [share(CaiArray(one, (6,))) for one in memories]
+    assert closed_after_each("", handles) == [0] * 5 + [3]
+
+
+def test_share_lets_few_loans_linger():
+    handles = [share(CaiArray(one)) for one in [Pooled() for _ in range(3)]]
+    assert closed_after_each("returns.LINGERING_LOANS = 5", handles) == [0] * 5 + [1]
+
+
+def test_share_does_not_linger_where_the_memory_is_large():
+    large = Pooled(20 << 20)
+    alive = weakref.ref(large)
+    handle = share(CaiArray(large, (6,)))
+    reader = Reader(PATIENT + "x = get().open('dlbridge'); del x; put(None); get()")
+    reader.put(handle)
+    reader.get()
+    del large, handle
+    soon(lambda: alive() is None)
+    reader.put(None)
+    reader.ended()
+
+
+def test_share_lets_no_fork_keep_what_lingers():
+    memory = Pooled()
+    alive = weakref.ref(memory)
+    handle = share(CaiArray(memory))
+    reader = Reader(PATIENT + """
+import signal
+x = get().open("dlbridge")
+del x
+child = os.fork()
+if child == 0:
+    signal.pause()
+put(child)
+get()
+""")  # fmt: skip
+    reader.put(handle)
+    child = reader.get()
+    del memory, handle
+    gc.collect()
+    assert alive() is not None
+    reader.killed()
+    soon(lambda: alive() is None)
+    os.kill(child, signal.SIGKILL)
+
+
+def test_share_asks_the_driver_nothing_where_a_handle_is_opened_again():
+    reader = Reader("""
+handle = get()
+x = handle.open("dlbridge")
+forget()
+more = [handle.open("dlbridge") for _ in range(3)]
+put(new_calls())
+""")
+    handle = share(CaiArray(Pooled()))
+    reader.put(handle)
+    assert reader.get() == []
     reader.ended()
 
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import functools
 import os
-import queue
 import select
 import stat
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,11 +21,10 @@ from typing import Any, NamedTuple
 
 from dlbridge import _core
 from dlbridge._reach import reach
-from dlbridge._sharing import layouts, segments
+from dlbridge._sharing import layouts, returns, segments
 from dlbridge._sharing.allocations import Event, Memory, idle_stream, imported, memory_of, nd_cuda
 
 UUID_BYTES = 16
-_LEGACY_STREAM = 1
 
 
 class LoanReference(NamedTuple):
@@ -47,7 +44,7 @@ _loans: weakref.WeakValueDictionary[tuple[int, int], Loan] = weakref.WeakValueDi
 
 
 @dataclass
-class _Held:
+class Held:
     """What a loan has. It is handed on when the loan ends, and nobody else has it then."""
 
     fd: int
@@ -56,7 +53,7 @@ class _Held:
     stream: Any = None  # that the data is ready on
     event: Event | None = None  # the same for another process
     kept: list[Any] = field(default_factory=list)  # the lender's arrays
-    users: list[Any] = field(default_factory=list)  # streams whose work may use the memory still
+    users: set[Any] = field(default_factory=set)  # streams whose work may use the memory still
 
 
 class Loan:
@@ -67,7 +64,7 @@ class Loan:
     readonly = False  # of the mapping: the driver knows no other
     protocol = "__cuda_array_interface__"
 
-    def __init__(self, held: _Held, key: tuple[int, int], gpu: bytes, end: Callable[[_Held], None]) -> None:
+    def __init__(self, held: Held, key: tuple[int, int], gpu: bytes, end: Callable[[Held], None]) -> None:
         """Owns what is held, until `end` takes it: not __del__, in which others would find the loan still.
 
         key: the device and number of the pipe's inode.
@@ -119,13 +116,13 @@ def lent(ordinal: int, memory: Memory | None) -> Loan:
     fd, other = os.pipe()
     os.close(other)
     found = os.fstat(fd)
-    loan = Loan(_Held(fd, ordinal, memory), (found.st_dev, found.st_ino), _uuid(ordinal), _end_lending)
+    loan = Loan(Held(fd, ordinal, memory), (found.st_dev, found.st_ino), _uuid(ordinal), _end_lending)
     with _lock:
         _loans[loan.key] = loan
     return loan
 
 
-def _end_lending(held: _Held) -> None:
+def _end_lending(held: Held) -> None:
     if held.fd < 0 or sys.is_finalizing():
         return
     rest = os.dup(held.fd)
@@ -136,10 +133,10 @@ def _end_lending(held: _Held) -> None:
         os.close(rest)
 
 
-def _end_borrowing(held: _Held) -> None:
+def _end_borrowing(held: Held) -> None:
     if held.fd >= 0 and not sys.is_finalizing():
-        held.users = [held.stream, *_current_streams(held.ordinal)]
-        _returner.give_back(held)
+        held.users = {held.stream, *returns.current_streams(held.ordinal)} - {None}
+        returns.give_back(held)
 
 
 def _has_borrowers(fd: int) -> bool:
@@ -179,70 +176,17 @@ class _Keeper:
             self._epoll.close()
 
 
-def _current_streams(ordinal: int) -> list[int]:
-    """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one."""
-    try:
-        torch = sys.modules["torch"].cuda
-        if torch.is_initialized():
-            return [_LEGACY_STREAM, torch.current_stream(ordinal).cuda_stream or _LEGACY_STREAM]
-    except (KeyError, AttributeError):  # not there, or not yet
-        pass
-    return [_LEGACY_STREAM]
-
-
-class _Returner:
-    """Gives back what was borrowed when the work on it is done; a thread waits for that."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[_Held] = queue.SimpleQueue()
-        self._is_running = False
-
-    def give_back(self, held: _Held) -> None:
-        self._queue.put(held)
-        with _lock:
-            if not self._is_running:
-                threading.Thread(target=self._run, name="dlbridge", daemon=True).start()
-                self._is_running = True
-
-    def _run(self) -> None:
-        try:
-            while True:
-                held = self._queue.get()
-                if held.memory is not None:
-                    _wait_for(held)
-                held.memory = held.event = None  # unmaps, before the lender hears of it
-                os.close(held.fd)
-        finally:
-            self._is_running = False
-
-
-def _wait_for(held: _Held) -> None:
-    """Until the streams have done what they hold; where one is captured now, behind the capture."""
-    with nd_cuda().Device(held.ordinal):
-        waiting = idle_stream(held.ordinal)
-        for stream in {one for one in held.users if one is not None}:
-            while True:
-                try:
-                    waiting.wait_stream(stream)
-                    break
-                except BufferError:
-                    time.sleep(0.01)
-                except _core.CudaError:  # a device that has failed for good
-                    return
-        waiting.synchronize()
-
-
-_keeper, _returner = _Keeper(), _Returner()
+_keeper = _Keeper()
 
 
 def _after_fork() -> None:
-    global _lock, _keeper, _returner
+    global _lock, _keeper
     _lock = threading.RLock()  # a thread that is not in the child may have held it
     for loan in list(_loans.values()):
         os.close(loan.held.fd)
         loan.held.fd = -1
     _keeper.forget()
-    _keeper, _returner = _Keeper(), _Returner()
+    _keeper = _Keeper()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -359,7 +303,7 @@ def borrow(reference: LoanReference, operation: str) -> Loan:
         )
     ordinal = _ordinals()[reference.gpu]
     fd = segments.reached(reference, os.O_WRONLY, stat.S_ISFIFO, operation)
-    held = _Held(fd, ordinal, None)
+    held = Held(fd, ordinal, None)
     loan = Loan(held, key, reference.gpu, _end_borrowing)
     if not segments.is_there(reference):  # still there: so the lender finds this end before it lets go
         segments.refuse_gone(reference.pid, operation)
