@@ -16,6 +16,7 @@ import dlbridge.multiprocessing
 from dlbridge import CudaError, DataError, convert, share
 from dlbridge._sharing import allocations, loans
 from dlbridge._sharing import handle as handles
+from dlbridge._sharing.layouts import Place
 from dlbridge.nd import cuda
 from fake_cuda import *
 
@@ -384,7 +385,7 @@ def test_share_is_refused_in_a_fork():
 def test_share_checks_what_a_handle_says_against_the_allocation():
     handle = share(CaiArray(Pooled()))
     _, (version, state, _) = handle.__reduce_ex__(4)
-    (reference,), (place,), *rest = state
+    reference, place, rest = loans.LoanReference(*state[0][0]), Place(*state[1][0]), state[2:]
     for changes in (
         {"offset": 1 << 21},
         {"offset": (1 << 21) - 8},
@@ -404,10 +405,10 @@ def test_share_checks_what_a_handle_says_against_the_allocation():
     forged = (host[0], (place,), *rest)
     refused(DataError, "forged", lambda: handles._unpickle(version, forged, None).open())
     reader = Reader("""
-reference, call, *rest = get()
+reference, call, version, state = get()
 for changes in ({"memory": bytes(64)}, {"event": bytes(64)}):
     try:
-        call(rest[0], ((reference._replace(**changes),), *rest[1]), None).open()
+        call(version, ((reference._replace(**changes),), *state), None).open()
     except Exception as error:
         put((type(error).__name__, str(error)))
 """)

@@ -45,7 +45,8 @@ FORGED = {
 
 
 def state_of(handle):
-    return handle.__reduce_ex__(4)[1][1]
+    references, places, *rest = handle.__reduce_ex__(4)[1][1]
+    return tuple(segments.Reference(*one) for one in references), tuple(Place(*one) for one in places), *rest
 
 
 @pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED)

@@ -249,6 +249,37 @@ assert bytes(memoryview(ForkingPickler.loads(message).open())) == b"xbc"
     run_python(script)
 
 
+def _ticket(pipe, number):
+    found = os.fstat(pipe[1])
+    return messages.Ticket(os.getpid(), pipe[1], found.st_dev, found.st_ino, number)
+
+
+def test_the_pipes_of_the_last_senders_stay_open_for_receipts_and_no_more(monkeypatch):
+    monkeypatch.setattr(messages, "_senders", messages._Senders())
+    pipes = [os.pipe() for _ in range(20)]
+    before = len(os.listdir("/proc/self/fd"))
+    opened, real = [], messages.opened
+    monkeypatch.setattr(messages, "opened", lambda *arguments: opened.append(arguments) or real(*arguments))
+    for number, pipe in enumerate(pipes):
+        for part in range(3):
+            messages.acknowledge(_ticket(pipe, 3 * number + part))
+        receipts = os.read(pipe[0], 100)
+        assert [found for (found,) in messages._NUMBER.iter_unpack(receipts)] == [
+            3 * number + part for part in range(3)
+        ]
+    assert len(opened) == len(pipes)
+    assert len(os.listdir("/proc/self/fd")) == before + messages._MOST_SENDERS
+    for pipe in pipes[-3:]:
+        ticket = _ticket(pipe, 0)
+        os.close(pipe[0])  # the sender is gone
+        messages.acknowledge(ticket)
+        os.close(pipe[1])
+    assert len(os.listdir("/proc/self/fd")) == before + messages._MOST_SENDERS - 9
+    messages._senders.close()
+    for end in sum(pipes[:-3], ()):
+        os.close(end)
+
+
 def test_no_process_leaks_or_crashes_when_the_other_is_killed():
     assert run_python(HERE / "share_killed_child.py", 100).stdout.strip() == "100 killed"
 

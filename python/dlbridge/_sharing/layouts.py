@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
@@ -128,18 +129,24 @@ def check(place: object, count: int, operation: str) -> Place:
     return found
 
 
-def _dtype_of(place: Place, operation: str) -> _core.Tensor:
-    """A tensor of no elements with the dtype of a place. DataError where it is none."""
+@functools.lru_cache(maxsize=64)
+def _width_of(dtype: str, padded: bool) -> tuple[int, int]:
+    """The bytes of an element of that dtype, and the bits that it has for itself."""
+    like = _core.reinterpret(_core.asdlpack(b""), dtype=dtype, shape=(0,), padded=padded)
+    return like.itemsize, 8 * like.itemsize if padded else like.dtype.bits * like.dtype.lanes
+
+
+def _width_at(place: Place, operation: str) -> tuple[int, int]:
+    """The same of a place. DataError where it has no dtype."""
     try:
-        return _core.reinterpret(_core.asdlpack(b""), dtype=place.dtype, shape=(0,), padded=place.padded)
+        return _width_of(place.dtype, place.padded)
     except (ValueError, BufferError) as error:
         raise _refuse(operation, f"{place.dtype!r} is no dtype") from error
 
 
 def nbytes_of(place: Place, operation: str) -> int:
     """The bytes of the elements alone. DataError where the dtype is none, or no memory is as large."""
-    like = _dtype_of(place, operation)
-    bits = 8 * like.itemsize if place.padded else like.dtype.bits * like.dtype.lanes
+    _, bits = _width_at(place, operation)
     nbytes = (math.prod(place.shape) * bits + 7) // 8
     if nbytes >= 1 << 62:
         raise _refuse(operation, f"shape {place.shape} is beyond all memory")
@@ -165,7 +172,7 @@ def restored(place: Place, segments: Sequence[Segment | Loan], operation: str) -
         mapping = segment.mapped(place.offset + nbytes, operation)
         octets = _core.asdlpack(view(mapping, place.offset, (nbytes,), None, 1))
         return _pickle.rebuild_over(octets, place.dtype, place.shape, place.readonly, place.padded)
-    width = _dtype_of(place, operation).itemsize
+    width, _ = _width_at(place, operation)
     if width not in _STAND_IN:
         raise _refuse(operation, f"{place.dtype} has no strides")
     low, high = reach(width, place.shape, place.strides)

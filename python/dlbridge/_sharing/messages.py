@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LINGER_S = 10.0  # how long a child that ends waits for its last messages to be read
 _BEHIND_THE_QUEUES = -10  # multiprocessing's queues are flushed with -5
+_MOST_SENDERS = 8
 _NUMBER = struct.Struct("=Q")
 
 
@@ -86,9 +87,10 @@ _outbox = _Outbox()
 
 
 def _after_fork() -> None:
-    global _outbox
+    global _outbox, _senders
     _outbox.close()  # the messages and the thread are the parent's
-    _outbox = _Outbox()
+    _senders.close()
+    _outbox, _senders = _Outbox(), _Senders()
 
 
 def _linger_at_exit(_: object = None) -> None:
@@ -111,17 +113,44 @@ def waiting() -> int:
     return len(_outbox)
 
 
+class _Senders:
+    """The pipes where receipts go, of the last few senders: opening one takes longer than the receipt."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # so that nobody writes to a number that another has closed
+        self._pipes: dict[tuple[int, ...], int] = {}
+
+    def send(self, ticket: Ticket) -> None:
+        with self._lock:
+            fd = self._pipes.get(ticket[:4])
+            if fd is None:
+                fd = self._open(ticket)
+            if fd is None:
+                return
+            try:
+                os.write(fd, _NUMBER.pack(ticket.number))
+            except OSError:
+                os.close(self._pipes.pop(ticket[:4]))
+
+    def _open(self, ticket: Ticket) -> int | None:
+        try:
+            fd = opened(f"/proc/{ticket.pid}/fd/{ticket.fd}", ticket.device, ticket.inode, os.O_WRONLY, stat.S_ISFIFO)
+        except OSError:
+            return None
+        if fd is not None:
+            while len(self._pipes) >= _MOST_SENDERS:
+                os.close(self._pipes.pop(next(iter(self._pipes))))
+            self._pipes[ticket[:4]] = fd
+        return fd
+
+    def close(self) -> None:
+        for fd in self._pipes.values():
+            os.close(fd)
+
+
+_senders = _Senders()
+
+
 def acknowledge(ticket: Ticket) -> None:
     """Says that the segments of a message were opened. Nothing happens where the sender is gone."""
-    try:
-        fd = opened(f"/proc/{ticket.pid}/fd/{ticket.fd}", ticket.device, ticket.inode, os.O_WRONLY, stat.S_ISFIFO)
-    except OSError:
-        return
-    if fd is None:
-        return
-    try:
-        os.write(fd, _NUMBER.pack(ticket.number))
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
+    _senders.send(ticket)

@@ -65,6 +65,7 @@ class Segment:
     def __init__(self, fd: int, writable: bool) -> None:
         """Owns `fd` from here on."""
         self.fd, self.writable = fd, writable
+        self._known: Callable[[], Mapping | None] = lambda: None
         found = os.fstat(fd)
         self.device, self.inode = found.st_dev, found.st_ino
         # Not __del__, in which others would find the segment still, and bring it back to life.
@@ -79,11 +80,14 @@ class Segment:
 
     def mapped(self, nbytes: int, operation: str) -> Mapping:
         """The mapping of this process, of at least `nbytes`. DataError where the memory is smaller."""
-        with _lock:
-            mapping = _mappings.get(self.key)
-            if mapping is None or mapping.base.nbytes < nbytes:
-                mapping = _mappings[self.key] = Mapping(self, nbytes, operation)
-            return mapping
+        mapping = self._known()
+        if mapping is None or mapping.nbytes < nbytes:
+            with _lock:
+                mapping = self._known()  # another thread's, meanwhile
+                if mapping is None or mapping.nbytes < nbytes:
+                    mapping = Mapping(self, nbytes, operation)
+                    self._known = weakref.ref(mapping)
+        return mapping
 
 
 class Mapping:
@@ -105,12 +109,11 @@ class Mapping:
             self.base = _core.asdlpack(mmap.mmap(segment.fd, size, prot=access))
         except OSError as error:
             refuse_descriptor(error, operation)
-        self.address, self.readonly = self.base.data_ptr, self.base.readonly
+        self.address, self.nbytes, self.readonly = self.base.data_ptr, self.base.nbytes, self.base.readonly
 
 
 _lock = threading.RLock()
 _segments: weakref.WeakValueDictionary[tuple[int, int, bool], Segment] = weakref.WeakValueDictionary()
-_mappings: weakref.WeakValueDictionary[tuple[int, int, bool], Mapping] = weakref.WeakValueDictionary()
 
 
 def _after_fork() -> None:
