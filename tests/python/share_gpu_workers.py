@@ -2,10 +2,11 @@
 
 import os
 import pickle
+from unittest import mock
 
 import dlbridge
 from dlbridge import asdlpack, nd, share
-from dlbridge._sharing import allocations
+from dlbridge._sharing import allocations, returns
 from dlbridge.tests._gate import prepare_reading, read_unordered
 
 IS_FAKE = "FAKE_CUDA_IPC" in os.environ  # a driver without a GPU, which works when somebody waits
@@ -63,6 +64,19 @@ def forget():
 def mappings():
     """How many allocations of others are mapped."""
     return sum(isinstance(one, allocations.Imported) for one in allocations._memories.values())
+
+
+def linger(seconds):
+    """How long what is left stays mapped, from now on; what lingers already goes back."""
+    returns._returner._calls.put(None)
+    returns.LINGER_S, returns._returner = seconds, returns._Returner()
+
+
+def look_and_leave(handle):
+    """The first value, and how many mappings were opened for it."""
+    with mock.patch.object(allocations, "_call", wraps=allocations._call) as spy:
+        first = values(handle.open("dlbridge"))[0]
+    return first, sum(call.args[1] == "cuIpcOpenMemHandle_v2" for call in spy.call_args_list)
 
 
 def open_early(handle):

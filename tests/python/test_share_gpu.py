@@ -15,7 +15,7 @@ import pytest
 import share_gpu_workers as workers
 from child_process import HANG_S, few_connections, run_python
 from dlbridge import nd, share
-from dlbridge._sharing import loans
+from dlbridge._sharing import loans, returns
 from dlbridge.tests._gate import Gate
 
 np = pytest.importorskip("numpy", reason="NumPy is the oracle here")
@@ -154,6 +154,23 @@ def test_many_arrays_are_one_mapping_for_each_allocation(other, source):
         assert other.do(workers.look, x)[0] == number
     assert other.do(workers.mappings) <= already + allocations
     assert source == "cupy" or allocations <= 2  # of 2 MiB each
+
+
+def test_a_mapping_that_was_left_serves_the_next_array_of_the_allocation(other):
+    usual = returns.LINGER_S
+    x = nd.arange(1000, dtype="float32", device="cuda")
+    handles = [share(x[number:]) for number in range(5)]
+    other.do(workers.linger, HANG_S)
+    found = [other.do(workers.look_and_leave, handle) for handle in handles]
+    other.do(workers.linger, usual)
+    assert [first for first, _ in found] == list(range(5))
+    assert [opened for _, opened in found[1:]] == [0] * 4
+
+
+def test_what_was_left_goes_back_soon_and_its_mapping_is_closed(other):
+    handle = share(nd.ones(100, device="cuda"))
+    assert other.do(workers.look_and_leave, handle)[0] == 1
+    soon(lambda: other.do(workers.mappings) == 0)
 
 
 def test_small_allocations_of_the_driver_itself_are_told_apart(other):
