@@ -5,6 +5,7 @@ Each test_* runs in an interpreter of its own, started by tests/python/test_cuda
 
 import gc
 import signal
+import types
 import weakref
 
 from dlbridge import share
@@ -126,6 +127,36 @@ def test_share_does_not_linger_where_the_memory_is_large():
     soon(lambda: alive() is None)
     reader.put(None)
     reader.ended()
+
+
+def test_share_waits_for_the_stream_of_torch_though_it_is_gone_when_that_begins():
+    maker = Reader("""
+from fake_cases_share import *
+x = Pooled()
+handle = share(CaiArray(x))
+put(handle)
+get()
+""")
+    stream, marker = new_stream(), Memory()
+    marker.fill(NEW, stream)
+    torch = types.SimpleNamespace(
+        is_initialized=lambda: True,
+        is_current_stream_capturing=lambda: False,
+        current_stream=lambda ordinal: types.SimpleNamespace(cuda_stream=stream),
+    )
+    with maker.get() as handle:
+        x = handle.open("dlbridge")
+    sys.modules["torch"] = types.SimpleNamespace(cuda=torch)
+    try:
+        del x, handle
+    finally:
+        del sys.modules["torch"]
+    lib.fake_cuda_stream_forget(stream)
+    assert read_now(marker.address, 1) != [NEW]
+    soon(lambda: calls("ipc_close"))
+    assert read_now(marker.address, 1) == [NEW]
+    maker.put(None)
+    maker.ended()
 
 
 def test_share_lets_no_fork_keep_what_lingers():

@@ -25,15 +25,28 @@ _LEGACY_STREAM = 1
 _lock = threading.RLock()
 
 
-def current_streams(ordinal: int) -> list[int]:
-    """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one."""
+def current_streams(ordinal: int) -> list[Any]:
+    """Streams that nobody named and that may work on the memory: the legacy default one, and PyTorch's current one.
+
+    That may be somebody's who destroys it before it is waited for, and the driver crashes then: one of ours waits in
+    its place from now on. A stream that captures a graph is alive, and cannot be waited for yet.
+    """
     try:
         torch = sys.modules["torch"].cuda
-        if torch.is_initialized():
-            return [_LEGACY_STREAM, torch.current_stream(ordinal).cuda_stream or _LEGACY_STREAM]
+        stream = torch.current_stream(ordinal).cuda_stream if torch.is_initialized() else 0
+        if stream in (0, _LEGACY_STREAM):
+            return [_LEGACY_STREAM]
+        if torch.is_current_stream_capturing():
+            return [_LEGACY_STREAM, stream]
     except (KeyError, AttributeError):  # not there, or not yet
-        pass
-    return [_LEGACY_STREAM]
+        return [_LEGACY_STREAM]
+    try:
+        with nd_cuda().Device(ordinal):
+            ours = idle_stream(ordinal)
+            ours.wait_stream(stream)
+            return [_LEGACY_STREAM, ours]
+    except (BufferError, _core.CudaError):  # a capture on another device's, or a device that has failed
+        return [_LEGACY_STREAM, stream]
 
 
 class _Returner:
