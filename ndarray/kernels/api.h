@@ -246,6 +246,36 @@ struct MatmulArgs {
   StreamHandle stream;
 };
 
+enum class MatrixOp : std::uint8_t { kCholesky, kDet, kSlogdet, kInv, kSolve };
+
+// Matrices of a stack, or what stands on the right of their equations; strides in bytes.
+struct MatrixOperand {
+  const void* data;
+  std::int64_t row, column;
+  std::int64_t stacked[kLoopDims];
+};
+
+// Of every matrix of a stack of square ones: the lower factor of a Hermitian one, of which only the lower triangle is
+// read; the determinant, or its sign and the logarithm of its size; the inverse; the solutions for b. Each fits into
+// the memory that functors/small_matrix.h has for one. Results are dense. kCholesky, kInv and kSolve write `info` as
+// LAPACK does: 0, or the column, counted from 1, whose pivot is 0 or whose minor is not positive definite, and then the
+// result is nan. The others write none: the determinant of a singular matrix is 0.
+struct MatrixArgs {
+  MatrixOp op;
+  DType dtype;  // float32, float64, complex64, complex128
+  int ndim;     // of the stack, innermost first and merged
+  std::int64_t n;
+  std::int64_t columns;  // of a result: n of kCholesky and kInv, of b of kSolve; 0 of the others
+  std::int64_t matrices;
+  std::int64_t shape[kLoopDims];
+  MatrixOperand a;
+  MatrixOperand b;  // kSolve
+  void* out;        // (n, columns) a matrix, or the determinant or its sign
+  void* logs;       // kSlogdet: real
+  std::int32_t* info;
+  StreamHandle stream;
+};
+
 // Every function pointer is set in both instances.
 struct Backend {
   int release;  // kKernelRelease of its build, and the first field in every release
@@ -261,6 +291,7 @@ struct Backend {
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
   int (*matmul)(const MatmulArgs&);
+  int (*small_matrices)(const MatrixArgs&);
   const char* (*error_text)(int);
 };
 

@@ -16,6 +16,7 @@
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
   int matmul(const MatmulArgs& args);           \
+  int small_matrices(const MatrixArgs& args);   \
   const char* error_text(int code);
 
 namespace dlbridge::nd::host_kernels {

@@ -170,6 +170,7 @@ constexpr Backend kFake{
     refuse<RangeArgs>,
     refuse<RandomArgs>,
     refuse<MatmulArgs>,
+    refuse<MatrixArgs>,
     error_text,
 };
 

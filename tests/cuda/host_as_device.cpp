@@ -33,6 +33,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::range>,
     ordered<&Backend::random>,
     ordered<&Backend::matmul>,
+    ordered<&Backend::small_matrices>,
     [](int code) { return kHostBackend.error_text(code); },
 };
 

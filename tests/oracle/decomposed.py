@@ -18,11 +18,21 @@ SIZE = "np.sqrt((np.abs(@) ** 2).sum((-2, -1)).max()) + @.shape[-1]"
 UNSCALED = "4.0 * np.sqrt(@.size)"  # of transforms that are not made as large as what they are made of
 # Any matrices, some near the unit matrix, Hermitian ones: one, many small ones, some that are no longer small.
 KINDS = {"square": "seh", "sevens": "kfi", "forties": "mgj"}
+SMALL_KINDS = {"matrix": "seh", "matrices": "kfi"}  # by their rows, around those at which other threads do the work
 
 
-def _of_each(text: str, *more: str) -> str:
+def _of_each(text: str, *more: str, kinds: dict[str, str] = KINDS) -> str:
     """The rows for each kind of matrices, which they have as s, e and h; and for other letters that stand for s."""
-    return "\n".join(_renamed(text.strip(), letters) for letters in (*KINDS.values(), *more))
+    return "\n".join(_renamed(text.strip(), letters) for letters in (*kinds.values(), *more))
+
+
+def _letters_of(kinds: dict[str, str]) -> dict[str, Letter]:
+    fills = ("unit", True), ("regular", False), ("hermitian", False)
+    return {
+        letter: Letter(fill, shape, layouts=layouts)
+        for shape, letters in kinds.items()
+        for letter, (fill, layouts) in zip(letters, fills, strict=True)
+    }
 
 
 def _renamed(text: str, letters: str) -> str:
@@ -94,9 +104,7 @@ LINEAR = Table(
         ),
     ),
     {
-        **{letters[0]: Letter("unit", shape) for shape, letters in KINDS.items()},
-        **{letters[1]: Letter("regular", shape, layouts=False) for shape, letters in KINDS.items()},
-        **{letters[2]: Letter("hermitian", shape, layouts=False) for shape, letters in KINDS.items()},
+        **_letters_of(KINDS),
         "t": Letter("unit", "table"),
         "z": Letter("unit", "wide"),
         "x": Letter("unit"),
@@ -104,6 +112,34 @@ LINEAR = Table(
     dtypes=LIBRARYS,
     sizes=(169, 1225, 5041),
     layout_sizes=(1225,),
+    layouts=("contiguous", "strided", "reversed", "transposed", "gapped"),
+    ulps=ULPS,
+    size=SIZE,
+)
+
+SMALL = Table(
+    "linear algebra",
+    (
+        *rows(
+            _of_each(
+                """
+                xp.linalg.inv(e)
+                xp.linalg.solve(e, s)
+                xp.linalg.solve(e, s[..., :1])
+                xp.linalg.det(e)
+                xp.linalg.slogdet(e)[0]
+                xp.linalg.slogdet(e)[1]
+                xp.linalg.cholesky(h)
+                """,
+                kinds=SMALL_KINDS,
+            )
+        ),
+    ),
+    _letters_of(SMALL_KINDS),
+    dtypes=LIBRARYS,
+    around="matrix",
+    sizes=(1, 2, 3, 48, 100),
+    layout_sizes=(13, 40),
     layouts=("contiguous", "strided", "reversed", "transposed", "gapped"),
     ulps=ULPS,
     size=SIZE,
@@ -164,4 +200,4 @@ TRANSFORMS = Table(
 
 
 def cases() -> Iterator[Case]:
-    yield from expand_all((LINEAR, TRANSFORMS))
+    yield from expand_all((LINEAR, SMALL, TRANSFORMS))

@@ -31,6 +31,8 @@ SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
     "table": lambda n: (-(-n // 13), 13),
     "wide": lambda n: (13, -(-n // 13)),
     "square": lambda n: (math.isqrt(n), math.isqrt(n)),
+    "matrix": lambda n: (n, n),
+    "matrices": lambda n: (3, n, n),
     "cube": lambda n: (2, -(-n // 6), 3),
     "sevens": lambda n: (-(-n // 49), 7, 7),
     "forties": lambda n: (-(-n // 1600), 40, 40),

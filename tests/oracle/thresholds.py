@@ -137,6 +137,13 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/matmul.cpp:kWidePairs": ELEMENTS,
         "host/thin_products.cpp:kLanes": ELEMENTS,
     },
+    "matrix": {
+        "cuda/small_matrices.cu:kFewRows": ELEMENTS,
+        "cuda/small_matrices.cu:kManyRows": ELEMENTS,
+        "cuda/small_matrices.cu:kNarrowRows": ELEMENTS,
+        "cuda/small_matrices.cu:kWarpRows": ELEMENTS,
+        "functors/small_matrix.h:kMatrixRows": ELEMENTS,
+    },
     "large": {  # reached by the few arrays of two gigabytes and more
         "cuda/elementwise_launch.h:kPartLimit": BYTES,
         "cuda/index.cu:kMost32": BYTES,
@@ -160,7 +167,8 @@ NO_THRESHOLD: dict[str, str] = {
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
-        cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads cuda/sort.cu:kThreads
+        cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads
+        cuda/small_matrices.cu:kMostThreads cuda/small_matrices.cu:kWarp cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
         host/reduce_runs.h:kWide""",
     "of many short rows: elementwise.short_rows()": """host/copy.cpp:kEnoughRows
@@ -170,6 +178,9 @@ NO_THRESHOLD: dict[str, str] = {
         "host/thin_products.cpp:kFewDots host/thin_products.cpp:kFewFloats"
     ),
     "trials of a row, of which the tests of multinomial() have fewer and more": "host/trials.h:kMostTrials",
+    "of matrices by their dtype, and of right sides: tests/python/nd/test_nd_small_matrices.py": """
+        cuda/small_matrices.cu:kWithoutAsking functors/small_matrix.h:kFewestSides
+        functors/small_matrix.h:kMatrixBytes functors/small_matrix.h:kSidesTogether""",
     "more elements than a test's memory holds": "cuda/sort.cu:kMostPositions",
 }
 

@@ -29,6 +29,7 @@ const Backend kHostBackend{
     host_kernels::range,
     host_kernels::random,
     host_kernels::matmul,
+    host_kernels::small_matrices,
     host_kernels::error_text,
 };
 

@@ -65,7 +65,6 @@ _getrs = Function("cusolver", "cusolverDnXgetrs", "ppilliplpiplp")
 potrf_batched = _of_each_dtype("cusolver", "cusolverDn@potrfBatched", "piipipi")
 _getrf_batched = _of_each_dtype("cublas", "cublas@getrfBatched", "pipippi")
 _getrs_batched = _of_each_dtype("cublas", "cublas@getrsBatched", "piiipippipi")
-inverse_batched = _of_each_dtype("cublas", "cublas@matinvBatched", "pipipipi")
 geqrf_batched = _of_each_dtype("cublas", "cublas@geqrfBatched", "piipippi")
 # Those with a workspace, and how its size is asked for.
 MAKE_Q, SYEVJ_BATCHED, GESVDJ, GESVDJ_BATCHED = (
@@ -88,7 +87,7 @@ _CREATE_CUBLAS = Function("cublas", "cublasCreate_v2", "p")
 _set_stream = Function("cusolver", "cusolverDnSetStream", "pp")
 _set_stream_of_cublas = Function("cublas", "cublasSetStream_v2", "pp")
 
-JACOBI_UP_TO = 32  # rows and columns that the batched routines by Jacobi's method take, and the batched inverse
+JACOBI_UP_TO = 32  # rows and columns that the batched routines by Jacobi's method take
 
 
 _MOST_WORKSPACES = 256  # of a device, and then from the beginning: each is two numbers

@@ -30,7 +30,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
     """The lower triangular L of matrices that are L times its conjugate transpose; only their lower triangle is read.
 
     upper: give the upper triangular one, that of the upper triangle.
-    Raises LinAlgError where a matrix is not square or not positive definite, RuntimeError for CUDA arrays without
+    Raises LinAlgError where a matrix is not square or not positive definite, RuntimeError for large CUDA arrays without
     cuSOLVER. Source: Array API 2024.12, NumPy.
     """
     x = as_array(a)
@@ -41,7 +41,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
 
 
 def det(a: ArrayLike) -> ndarray:
-    """The determinants of square matrices. LinAlgError for others, RuntimeError for CUDA arrays without cuSOLVER.
+    """The determinants of square matrices. LinAlgError for others, RuntimeError for large CUDA arrays without cuSOLVER.
 
     Source: Array API 2024.12, NumPy.
     """

@@ -1,4 +1,8 @@
-"""What _lapack.py has on the host, for matrices on a device: of float32, float64 and the complex dtypes of these."""
+"""What _lapack.py has on the host, for matrices on a device: of float32, float64 and the complex dtypes of these.
+
+Small ones are worked off by a kernel of our own where there is one: the libraries' routines take several launches, and
+more for what has to be transposed and filled before and after them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,6 @@ from dlbridge.nd._cusolver import (
     columns_of,
     factored,
     geqrf_batched,
-    inverse_batched,
     is_batched,
     new,
     parts,
@@ -55,7 +58,7 @@ def _adjoint_rows(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
     return _native.conjugate(rows) if kind_of(rows.dtype) == "c" else rows
 
 
-def cholesky(x: ndarray) -> ndarray:
+def _lower_factors(x: ndarray) -> tuple[ndarray, ndarray]:
     factors, dtype = columns_of(x), x.dtype.name  # L takes less than half of U's time, and more than two transpositions
     batch, n, _ = factors.shape
     info = new(x, (batch,), "int32")
@@ -66,28 +69,27 @@ def cholesky(x: ndarray) -> ndarray:
         else:
             kind = TYPES[dtype]
             solver.run("Xpotrf", [(FILL["L"], n, kind, a, n, kind) for a in parts(factors)], info)
-    lower = tril(turned(factors, x.shape[:-2]))  # in C order, as its mask is
+    return tril(turned(factors, x.shape[:-2])), info  # in C order, as its mask is
+
+
+def cholesky(x: ndarray) -> ndarray:
+    lower, info = _native.small_matrices("cholesky", x) or _lower_factors(x)
     checked(info)
     return lower
 
 
 def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
     """(inverses, info): those of singular matrices hold anything, and their info is not 0."""
+    return _native.small_matrices("inv", x) or _inverse(x)
+
+
+def _inverse(x: ndarray) -> tuple[ndarray, ndarray]:
     matrices = taken(x)
-    batch, n, _ = matrices.shape
     found = new(x, matrices.shape)
-    if batch > 1 and n <= JACOBI_UP_TO:
-        info = new(x, (batch,), "int32")
-        given, wanted = pointers_of(matrices), pointers_of(found)
-        with solver_of(x) as solver:
-            inverse_batched[LETTERS[x.dtype.name]](
-                solver.cublas, n, given.data_ptr, n, wanted.data_ptr, n, info.data_ptr, batch
-            )
-    else:
-        pivots, info, pointers = factored(matrices)
-        found.fill(0)
-        found.reshape((batch, -1))[:, :: n + 1] = 1
-        solved(matrices, found, pivots, pointers, transposed=False)
+    pivots, info, pointers = factored(matrices)
+    found.fill(0)
+    found.reshape((found.shape[0], -1))[:, :: x.shape[-1] + 1] = 1
+    solved(matrices, found, pivots, pointers, transposed=False)
     return found.reshape(x.shape), info
 
 
@@ -98,14 +100,19 @@ def inv(x: ndarray) -> ndarray:
 
 
 def solve(x: ndarray, b: ndarray) -> ndarray:
+    found, info = _native.small_matrices("solve", x, b) or _solutions(x, b)
+    checked(info)
+    return found
+
+
+def _solutions(x: ndarray, b: ndarray) -> tuple[ndarray, ndarray]:
     kept = tuple(common_shape([x.shape[:-2], b.shape[:-2]], "solve()"))
     matrices = taken(_native.broadcast_to(x, (*kept, *x.shape[-2:])))
     right = columns_of(_native.broadcast_to(b, (*kept, *b.shape[-2:])))
     pivots, info, pointers = factored(matrices)
     solved(matrices, right, pivots, pointers, transposed=True)
     found = right.reshape((*kept, right.shape[2], 1)) if right.shape[1] == 1 else rows_of(right, kept)
-    checked(info)
-    return found
+    return found, info
 
 
 def _signed_diagonal(x: ndarray) -> ndarray:
@@ -120,10 +127,15 @@ def _signed_diagonal(x: ndarray) -> ndarray:
 
 
 def det(x: ndarray) -> ndarray:
-    return _signed_diagonal(x).prod(axis=-1)
+    small = _native.small_matrices("det", x)
+    return _signed_diagonal(x).prod(axis=-1) if small is None else small
 
 
 def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
+    return _native.small_matrices("slogdet", x) or _slogdet(x)
+
+
+def _slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
     diagonal = _signed_diagonal(x)
     size = _native.absolute(diagonal)
     return _native.sign(diagonal).prod(axis=-1), _native.log(size).sum(axis=-1)

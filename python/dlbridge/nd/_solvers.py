@@ -1,4 +1,4 @@
-"""Linear equations and inverses: by LAPACK on the host, by cuSOLVER and cuBLAS on CUDA devices."""
+"""Linear equations and inverses: by LAPACK on the host, on CUDA devices by cuSOLVER, cuBLAS and a kernel of our own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ndarray = _native.ndarray
 def inv(a: ArrayLike) -> ndarray:
     """The inverses of square matrices.
 
-    LinAlgError where a matrix is singular or not square, RuntimeError for CUDA arrays without cuSOLVER. Source: Array
-    API 2024.12, NumPy.
+    LinAlgError where a matrix is singular or not square, RuntimeError for large CUDA arrays without cuSOLVER. Source:
+    Array API 2024.12, NumPy.
     """
     return call("inv", a)
 
@@ -32,8 +32,8 @@ def inv(a: ArrayLike) -> ndarray:
 def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
     """The x for which a @ x is b: of a vector `b` (M,), or of matrices (..., M, K); what is stacked broadcasts.
 
-    LinAlgError where a matrix is singular or not square, ValueError where the shapes do not fit, RuntimeError for CUDA
-    arrays without cuSOLVER. Source: Array API 2024.12, NumPy 2.
+    LinAlgError where a matrix is singular or not square, ValueError where the shapes do not fit, RuntimeError for large
+    CUDA arrays without cuSOLVER. Source: Array API 2024.12, NumPy 2.
     """
     x, y = as_arrays(a, b)
     check_matrices("solve", x)
@@ -90,8 +90,8 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
 def matrix_power(a: ArrayLike, n: int) -> ndarray:
     """The product of a square matrix with itself, n times; n 0 is the identity, a negative n a power of the inverse.
 
-    LinAlgError where a matrix is not square, or n is negative and it is singular; RuntimeError for CUDA arrays without
-    cuSOLVER and negative n. Source: Array API 2024.12, NumPy.
+    LinAlgError where a matrix is not square, or n is negative and it is singular; RuntimeError for large CUDA arrays
+    without cuSOLVER and negative n. Source: Array API 2024.12, NumPy.
     """
     from dlbridge.nd._grids import eye
 
@@ -118,7 +118,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> ndarray:
     """The inverse under tensordot(inverse, a, ind): the first `ind` axes and the others are rows and columns.
 
     ValueError for ind below 1, LinAlgError where these are not equally many or the matrix is singular,
-    RuntimeError for CUDA arrays without cuSOLVER. Source: NumPy.
+    RuntimeError for large CUDA arrays without cuSOLVER. Source: NumPy.
     """
     x, split = as_array(a), index(ind)
     if split < 1:
@@ -132,7 +132,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """The x for which tensordot(a, x, x.ndim) is b: the first axes of `a` are those of `b`, the others those of x.
 
     axes: those of `a` that are moved to its end first. LinAlgError where a is no square matrix of these axes or is
-    singular, RuntimeError for CUDA arrays without cuSOLVER. Source: NumPy.
+    singular, RuntimeError for large CUDA arrays without cuSOLVER. Source: NumPy.
     """
     x, y = as_arrays(a, b)
     if axes is not None:

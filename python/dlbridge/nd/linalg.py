@@ -1,7 +1,8 @@
 """Products, norms, decompositions and solvers.
 
 Products and most norms are the ndarray's own on every device. The others are NumPy's LAPACK on the host, on the arrays'
-own memory, and cuSOLVER and cuBLAS on CUDA devices: those of PyTorch, of wheels (nvidia-cusolver) or of a toolkit.
+own memory, and cuSOLVER and cuBLAS on CUDA devices: those of PyTorch, of wheels (nvidia-cusolver) or of a toolkit. For
+matrices of up to 55 rows at least, cholesky, det, inv, slogdet and solve there are a kernel of the ndarray's instead.
 Matrices are the last two axes, those before them are stacked. 16-bit floats are computed in float32, integers in
 float64.
 """

@@ -1,4 +1,4 @@
-// Linear algebra of host arrays by the LAPACK that NumPy has loaded.
+// Linear algebra: of host arrays by the LAPACK that NumPy has loaded, of small matrices by a kernel.
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -7,18 +7,21 @@
 #include <string_view>
 
 #include "ndarray/core/lapack.h"
+#include "ndarray/core/small_matrices.h"
 
 namespace dlbridge::py::nd {
 
 namespace {
 
 using core::LapackOp;
+using core::MatrixOp;
 
+template <class Op>
 struct Name {
   std::string_view text;
-  LapackOp op;
+  Op op;
 };
-constexpr Name kNames[] = {
+constexpr Name<LapackOp> kNames[] = {
     {"det", LapackOp::kDet},           {"slogdet", LapackOp::kSlogdet},
     {"inv", LapackOp::kInv},           {"solve", LapackOp::kSolve},
     {"cholesky", LapackOp::kCholesky}, {"eigh", LapackOp::kEigh},
@@ -52,14 +55,17 @@ PyObject* as_array(Tensor&& tensor) {
   return made.commit();
 }
 
+PyObject* as_tuple(Tensor* tensors, int count) {
+  Ref tuple = owned(PyTuple_New(count));
+  for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, as_array(std::move(tensors[i])));
+  return tuple.release();
+}
+
 PyObject* as_results(core::LapackCall& call, LapackOp op, const char* operation) {
   Tensor results[core::LapackCall::kMaxResults];
   throw_if_bad(call.finish(results), operation);
   const int count = core::LapackCall::count_results(op);
-  if (count == 1) return as_array(std::move(results[0]));
-  Ref tuple = owned(PyTuple_New(count));
-  for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, as_array(std::move(results[i])));
-  return tuple.release();
+  return count == 1 ? as_array(std::move(results[0])) : as_tuple(results, count);
 }
 
 constexpr char kLapack[] =
@@ -67,7 +73,7 @@ constexpr char kLapack[] =
     "\n--\n\n"
     "What numpy.linalg.<name> gives, or None where it is not known here, or not of these operands, or LAPACK gives up.";
 PyObject* lapack(PyObject*, const Call& a) {
-  const Name* row = std::ranges::find(kNames, text_of(a.given(0)), &Name::text);
+  const auto* row = std::ranges::find(kNames, text_of(a.given(0)), &Name<LapackOp>::text);
   PyObject *const x = a.given(1), *const b = a[2];
   if (row == std::ranges::end(kNames) || !is_array(x) || (b != nullptr && !is_array(b))) Py_RETURN_NONE;
   LapackOp op = row->op;
@@ -87,8 +93,32 @@ PyObject* lapack(PyObject*, const Call& a) {
   return as_results(call, op, a.operation());
 }
 
+constexpr Name<MatrixOp> kSmallNames[] = {
+    {"cholesky", MatrixOp::kCholesky}, {"det", MatrixOp::kDet},     {"slogdet", MatrixOp::kSlogdet},
+    {"inv", MatrixOp::kInv},           {"solve", MatrixOp::kSolve},
+};
+
+constexpr char kSmallMatrices[] =
+    "small_matrices($module, name, a, b=None)\n--\n\n"
+    "What numpy.linalg.<name> gives for small matrices, by one kernel; for cholesky, inv and solve as (results, "
+    "info),\n"
+    "where info is not 0 of a matrix that failed. None where it is not known here, or not of these operands.";
+PyObject* small_matrices(PyObject*, const Call& a) {
+  const auto* row = std::ranges::find(kSmallNames, text_of(a.given(0)), &Name<MatrixOp>::text);
+  if (row == std::ranges::end(kSmallNames)) Py_RETURN_NONE;
+  core::SmallMatrices found;
+  bool taken = false;
+  throw_if_bad(core::small_matrices(row->op, a.array(1), a.optional_array(2), taken, found), a.operation());
+  if (!taken) Py_RETURN_NONE;
+  if (row->op == MatrixOp::kDet) return as_array(std::move(found.found));
+  Tensor results[] = {std::move(found.found), std::move(row->op == MatrixOp::kSlogdet ? found.logs : found.info)};
+  return as_tuple(results, 2);
+}
+
 }  // namespace
 
-void init_linalg(PyObject* module) { add_functions(module, {method<kLapack, lapack>()}); }
+void init_linalg(PyObject* module) {
+  add_functions(module, {method<kLapack, lapack>(), method<kSmallMatrices, small_matrices>()});
+}
 
 }  // namespace dlbridge::py::nd

@@ -205,18 +205,6 @@ class Solver:
                 solve_lu(columns_of(int(a), n, n, dtype), pivot, columns_of(int(b), n, k, dtype), transposed)
             return 0
 
-        def inverse(handle, n, pointers, lda, found, ldf, infos, batch):
-            finish(self.stream)
-            assert n == lda == ldf <= 32
-            for i, (a, b) in enumerate(zip(*(memory(p, (batch,), np.int64) for p in (pointers, found)), strict=True)):
-                matrix = columns_of(int(a), n, n, dtype).copy()
-                pivots, info = lu(matrix)
-                wanted = columns_of(int(b), n, n, dtype)
-                wanted[...] = np.eye(n)
-                solve_lu(matrix, pivots, wanted)
-                written(infos + 4 * i, info)
-            return 0
-
         def geqrf(handle, m, n, pointers, lda, taus, info, batch):
             finish(self.stream)
             put(info, 0)
@@ -288,7 +276,7 @@ class Solver:
             sizes = {q: q_size, eigh: size_before(2), svd: size_before(1), svds: size_before(2)}
             if function in sizes:
                 setattr(self, f"cusolverDn{letter}{name}_bufferSize", sizes[function])
-        for name, function in (("getrf", getrf), ("getrs", getrs), ("matinv", inverse), ("geqrf", geqrf)):
+        for name, function in (("getrf", getrf), ("getrs", getrs), ("geqrf", geqrf)):
             setattr(self, f"cublas{letter}{name}Batched", function)
 
     @staticmethod

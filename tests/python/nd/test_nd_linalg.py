@@ -101,7 +101,7 @@ def test_layouts(name, layout):
         np.testing.assert_allclose(nd.asnumpy(one), other, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(33,), (70, 7), (3, 40), (270,), (2, 260)], ids=str)
+@pytest.mark.parametrize("shape", [(33,), (70, 7), (3, 40), (2, 130), (270,), (2, 260)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_sizes_that_have_routines_of_their_own(dtype, shape):
     x, h = square(shape, dtype), definite(shape, dtype)
