@@ -258,10 +258,11 @@ def _repeats(spot: Spot) -> bool:
 
 @functools.cache
 def walk(sizes: tuple[int, ...] = SIZES, only: str = "") -> list[Spot]:
-    """All rows of a sweep. `only`: those whose family or code has this text."""
+    """All rows of a sweep. `only`: those in whose family and code this regular expression is found."""
     parts = (of_ufuncs, of_casts, of_reductions, of_tables, of_products, of_made)
     spots = itertools.chain.from_iterable(part(sizes) for part in parts)
-    return in_order(s for s in spots if (only in s.case.family or only in s.case.code) and not _repeats(s))
+    wanted = re.compile(only)
+    return in_order(s for s in spots if wanted.search(f"{s.case.family}: {s.case.code}") and not _repeats(s))
 
 
 __all__ = ["DTYPES", "LAYOUTS", "SIZES", "Spot", "walk"]

@@ -307,7 +307,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=list(PEERS), default="cpu")
     parser.add_argument("--peers", help="comma-separated; cpu: numpy, cuda: torch,cupy")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="elements: 16,1k,1M,64M")
-    parser.add_argument("--only", default="", help="rows whose family or code has this text")
+    parser.add_argument("--only", default="", help="a regular expression that is found in a row's family and code")
     parser.add_argument("--seconds", type=float, default=300.0, help="stop after so many")
     parser.add_argument("--row-seconds", type=float, default=0.01, help="time to measure, a row")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build" / "sweep.jsonl", help="file")

@@ -5,7 +5,6 @@
 
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/kernels/host/trials.h"
-#include "ndarray/kernels/host/von_mises.h"
 #include "ndarray/kernels/random/philox.h"
 
 namespace dlbridge::nd {
@@ -127,16 +126,6 @@ Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args) {
   DLBRIDGE_TRY(call.begin());
   host_kernels::draw_formula(args);
   return call.end(0, "formula_fill()");
-}
-
-Status fill_angles(const Tensor& out, double mu, double kappa, std::uint64_t seed) {
-  if (!dense_on_host(out, DType::kFloat64) || out.readonly())
-    return malformed("the output must be float64 on the host, dense in C order and writable");
-  const Tensor* const arrays[] = {&out};
-  KernelCall call(out.dl.device, arrays);
-  DLBRIDGE_TRY(call.begin());
-  const bool done = host_kernels::draw_angles(mu, kappa, seed, out.size, static_cast<double*>(out.dl.data));
-  return call.end(done ? 0 : kErrorMemory, "angle_fill()");
 }
 
 Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape) {

@@ -39,9 +39,6 @@ Status count_trials(const Tensor& out, const Tensor& sums, std::int64_t trials, 
 // On the host: numbers by a formula; of `args` the formula, the parameters, the seed and the offset are read.
 Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args);
 
-// On the host: angles of the von Mises distribution, in float64.
-Status fill_angles(const Tensor& out, double mu, double kappa, std::uint64_t seed);
-
 // An array on the host with these elements in C order; without a dtype of what they promote to, Python's as NumPy's.
 Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape);
 

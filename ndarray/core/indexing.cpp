@@ -377,8 +377,6 @@ Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out)
 
 Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, std::optional<Op> combine) {
   if (x.readonly()) return malformed("the array is read-only. Write to a copy of it");
-  if (combine.value_or(Op::kAdd) != Op::kAdd && !is_host(x.dl.device))
-    return malformed("on a GPU values can be added to those that are there, no more");
   if (is_basic(items) && !combine) {
     Selection s;
     DLBRIDGE_TRY(select(x, items, s));

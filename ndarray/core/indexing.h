@@ -31,12 +31,14 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 // With index arrays: a copy. Out-of-bounds indices are an IndexError on the host; CUDA clamps them to the axis.
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
-// or with `combine` all are, with what is there: by kAdd; on the host by kMaximum and kMinimum, too.
+// or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum.
 Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value,
                  std::optional<Op> combine = std::nullopt);
 
 // The coordinates of the elements that are not zero: x.ndim (0-d: one) int64 arrays. CUDA waits for their number.
 Status nonzero(const Tensor& x, std::span<Tensor> coordinates);
+// The same as one array with a row for each axis.
+Status nonzero_rows(const Tensor& x, Tensor& rows);
 // The same as positions in C order.
 Status flat_nonzero(const Tensor& x, Tensor& positions);
 

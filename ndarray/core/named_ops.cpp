@@ -27,6 +27,7 @@ std::string returned_by(const OpInfo& row) {
   const std::string operands = row.operands == 1 ? "the dtype of x" : "the dtype that the operands are promoted to";
   switch (row.rule) {
     case TypeRule::kCompare: return "bool";
+    case TypeRule::kCount: return "uint8";
     case TypeRule::kReal: return operands + ", of that of the parts for complex numbers";
     case TypeRule::kTrueDivide: return operands + ", of float64 for integers and bool";
     case TypeRule::kFloat:

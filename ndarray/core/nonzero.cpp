@@ -43,25 +43,34 @@ Status flat_nonzero(const Tensor& x, Tensor& positions) {
   return copy_as(used, DType::kInt64, CopyOrder::kC, positions);
 }
 
-Status nonzero(const Tensor& x, std::span<Tensor> coordinates) {
+Status nonzero_rows(const Tensor& x, Tensor& rows) {
   Tensor positions;
   DLBRIDGE_TRY(flat_nonzero(x, positions));
-  if (x.dl.ndim <= 1) {
-    coordinates[0] = std::move(positions);
-    return {};
-  }
-  for (std::size_t axis = coordinates.size(); axis-- > 0;) {
+  const std::int64_t shape[2] = {std::max(x.dl.ndim, 1), positions.size}, strides[2] = {positions.size, 1};
+  if (shape[0] == 1) return make_view(positions, shape, strides, 0, rows);
+  DLBRIDGE_TRY(make_array(rows, DType::kInt64, shape, x.dl.device));
+  const auto row = [&](int axis, Tensor& view) {
+    return make_view(rows, {shape + 1, 1}, {strides + 1, 1}, axis * positions.size, view);
+  };
+  Tensor unused, first;
+  DLBRIDGE_TRY(row(0, first));
+  for (int axis = x.dl.ndim - 1; axis > 0; --axis) {
     const Input by{nullptr, Scalar::of_int(std::max<std::int64_t>(x.dl.shape[axis], 1))};
     const Input operands[2] = {{&positions, {}}, by};
-    if (axis == 0) {
-      coordinates[0] = std::move(positions);
-      break;
-    }
-    DLBRIDGE_TRY(elementwise(Op::kRemainder, operands, {}, coordinates[axis]));
-    Tensor rest;
-    DLBRIDGE_TRY(elementwise(Op::kFloorDivide, operands, {}, rest));
-    positions = std::move(rest);
+    Tensor place;
+    DLBRIDGE_TRY(row(axis, place));
+    DLBRIDGE_TRY(elementwise(Op::kRemainder, operands, {&place}, unused));
+    DLBRIDGE_TRY(elementwise(Op::kFloorDivide, operands, {axis == 1 ? &first : &positions}, unused));
   }
+  return {};
+}
+
+Status nonzero(const Tensor& x, std::span<Tensor> coordinates) {
+  Tensor rows;
+  DLBRIDGE_TRY(nonzero_rows(x, rows));
+  const std::int64_t count[1] = {rows.dl.shape[1]}, step[1] = {1};
+  for (std::size_t axis = 0; axis < coordinates.size(); ++axis)
+    DLBRIDGE_TRY(make_view(rows, count, step, static_cast<std::int64_t>(axis) * count[0], coordinates[axis]));
   return {};
 }
 

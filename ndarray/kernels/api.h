@@ -155,7 +155,7 @@ struct IndexArgs {
   DType dtype;      // for accumulate
   StreamHandle stream;
   Workspace workspace{};  // CUDA, scatter
-  Op combine = Op::kAdd;  // accumulate: by which operation. CUDA adds; the host has kMaximum and kMinimum, too
+  Op combine = Op::kAdd;  // accumulate: kAdd, kMaximum or kMinimum
   bool unique = false;    // one index array, the positions of a mask: they rise, so that no order of writes matters
 };
 
@@ -179,6 +179,21 @@ struct SearchArgs {
   const void* values;
   std::int64_t count;
   std::int64_t* out;
+  StreamHandle stream;
+};
+
+// out[…, i, j] = in[…, i, j] where j - i is at most `diagonal` (lower) or at least that, and 0 elsewhere. Dims are innermost
+// first: columns, rows, and others, which are merged. out is dense in C order.
+struct TriangleArgs {
+  int itemsize;  // 1, 2, 4, 8, 16
+  bool lower;
+  std::int64_t diagonal;
+  int ndim;  // 2 or more
+  std::int64_t size;
+  std::int64_t shape[kLoopDims];
+  std::int64_t strides[kLoopDims];  // of in, bytes
+  const void* in;
+  void* out;
   StreamHandle stream;
 };
 
@@ -212,6 +227,8 @@ enum class Distribution : std::uint8_t {
   kPoisson,           // of mean a
   kNegativeBinomial,  // Poisson's with a gamma variate of shape a and scale b as the mean
   kZipf,              // from 1 on, with probabilities in proportion to k ** -a
+  // floats by rejection: angles in [-pi, pi], von Mises's of concentration a (a number or an array's element) around b
+  kVonMises,
 };
 
 // Philox4x32-10: element i depends on (seed, offset + i, distribution, dtype) alone, on host and device alike; each
@@ -288,6 +305,7 @@ struct Backend {
   int (*scatter)(const IndexArgs&);
   int (*nonzero)(const NonzeroArgs&);
   int (*search)(const SearchArgs&);
+  int (*triangle)(const TriangleArgs&);
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
   int (*matmul)(const MatmulArgs&);

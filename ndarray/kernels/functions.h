@@ -13,6 +13,7 @@
   int scatter(const IndexArgs& args);           \
   int nonzero(const NonzeroArgs& args);         \
   int search(const SearchArgs& args);           \
+  int triangle(const TriangleArgs& args);       \
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
   int matmul(const MatmulArgs& args);           \

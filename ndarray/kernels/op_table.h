@@ -10,6 +10,7 @@
   X(kNegative, "negative", 1, kNumber, kNumericSet, kArithmetic, kFused, "-x; integers wrap around.")                  \
   X(kAbsolute, "absolute", 1, kReal, kAllSet, kArithmetic, kFused,                                                     \
     "|x|, the magnitude of complex numbers; the lowest integer of a dtype stays as it is.")                            \
+  X(kFabs, "fabs", 1, kFloat, kFloatSet, kNone, kFused, "|x| as a float.")                                             \
   X(kSign, "sign", 1, kNumber, kNumericSet, kDivision, kFused,                                                         \
     "-1, 0 or 1 by the sign of x, x / |x| of complex numbers; NaN stays NaN.")                                         \
   X(kSquare, "square", 1, kSame, kNumericSet, kArithmetic, kFused, "x * x; integers wrap around.")                     \
@@ -26,7 +27,10 @@
     "The nearest whole number, halves to even; of complex numbers part by part.")                                      \
   X(kInvert, "invert", 1, kSame, kBoolSet | kIntSet, kLogic, kFused,                                                   \
     "~x: every bit flipped; the logical not of bools.")                                                                \
+  X(kBitwiseCount, "bitwise_count", 1, kCount, kIntSet, kLogic, kFused, "How many bits of |x| are 1.")                 \
   X(kSqrt, "sqrt", 1, kFloat, kInexactSet, kArithmetic, kFused, "The square root; NaN for negative real numbers.")     \
+  X(kDegrees, "degrees", 1, kFloat, kFloatSet, kArithmetic, kFused, "Radians to degrees: x * 180 / pi.")               \
+  X(kRadians, "radians", 1, kFloat, kFloatSet, kArithmetic, kFused, "Degrees to radians: x * pi / 180.")               \
   X(kCbrt, "cbrt", 1, kFloat, kFloatSet, kMath, kFused, "The cube root.")                                              \
   X(kRsqrt, "rsqrt", 1, kFloat, kFloatSet, kMath, kFused, "1 / sqrt(x).")                                              \
   X(kExp, "exp", 1, kFloat, kInexactSet, kMath, kFused, "e**x.")                                                       \
@@ -42,6 +46,7 @@
   X(kSin, "sin", 1, kFloat, kInexactSet, kTrigonometric, kFused, "The sine of x in radians.")                          \
   X(kCos, "cos", 1, kFloat, kInexactSet, kTrigonometric, kFused, "The cosine of x in radians.")                        \
   X(kTan, "tan", 1, kFloat, kInexactSet, kTrigonometric, kFused, "The tangent of x in radians.")                       \
+  X(kSinc, "sinc", 1, kTrueDivide, kInexactSet, kTrigonometric, kFused, "sin(pi x) / (pi x), 1 at 0.")                 \
   X(kArcsin, "arcsin", 1, kFloat, kInexactSet, kTrigonometric, kFusedReal,                                             \
     "The angle in radians whose sine is x, from -pi/2 to pi/2; NaN for real numbers beyond -1 and 1.")                 \
   X(kArccos, "arccos", 1, kFloat, kInexactSet, kTrigonometric, kFusedReal,                                             \
@@ -103,6 +108,8 @@
   X(kRightShift, "right_shift", 2, kSame, kIntSet, kLogic, kFused,                                                    \
     "x1 >> x2: x1 // 2**x2; 0, or -1 for negative x1, where x2 is negative or the width or more.")                    \
   X(kGcd, "gcd", 2, kSame, kIntSet, kDivision, kFused, "The greatest common divisor of |x1| and |x2|.")               \
+  X(kLcm, "lcm", 2, kSame, kIntSet, kDivision, kFused,                                                                \
+    "The least common multiple of |x1| and |x2|, 0 where one is 0; what the dtype cannot hold wraps around.")         \
   X(kArctan2, "arctan2", 2, kFloat, kFloatSet, kMath, kFused,                                                         \
     "The angle of the point (x2, x1) in radians, from -pi to pi.")                                                    \
   X(kHypot, "hypot", 2, kFloat, kFloatSet, kMath, kFused, "sqrt(x1**2 + x2**2), without overflow on the way.")        \
@@ -110,6 +117,8 @@
   X(kNextafter, "nextafter", 2, kFloat, kFloatSet, kMath, kFused,                                                     \
     "The number of the dtype that is next to x1 towards x2.")                                                         \
   X(kLogaddexp, "logaddexp", 2, kFloat, kFloatSet, kMath, kFused, "log(e**x1 + e**x2), without overflow on the way.") \
+  X(kLogaddexp2, "logaddexp2", 2, kFloat, kFloatSet, kMath, kFused,                                                   \
+    "log2(2**x1 + 2**x2), without overflow on the way.")                                                              \
   X(kHeaviside, "heaviside", 2, kFloat, kFloatSet, kMath, kFused,                                                     \
     "0 where x1 < 0, x2 where it is 0, 1 where it is above.")
 
@@ -138,8 +147,10 @@
   X("bitwise_not", kInvert)             \
   X("bitwise_right_shift", kRightShift) \
   X("conj", kConjugate)                 \
+  X("deg2rad", kRadians)                \
   X("mod", kRemainder)                  \
   X("pow", kPower)                      \
+  X("rad2deg", kDegrees)                \
   X("true_divide", kDivide)
 
 #define DLBRIDGE_ND_OPS(X) DLBRIDGE_ND_UNARY_OPS(X) DLBRIDGE_ND_BINARY_OPS(X) DLBRIDGE_ND_TERNARY_OPS(X)

@@ -36,6 +36,7 @@ enum class TypeRule : std::uint8_t {
   kTrueDivide,  // integers and bool go to float64
   kCompare,     // returns bool
   kReal,        // complex returns the real dtype of its parts (absolute)
+  kCount,       // returns uint8
 };
 
 constexpr DType real_part(DType t) noexcept {
@@ -44,6 +45,7 @@ constexpr DType real_part(DType t) noexcept {
 // What an operation returns that computes in this dtype.
 constexpr DType result_dtype(TypeRule rule, DType compute) noexcept {
   if (rule == TypeRule::kCompare) return DType::kBool;
+  if (rule == TypeRule::kCount) return DType::kUInt8;
   return rule == TypeRule::kReal ? real_part(compute) : compute;
 }
 

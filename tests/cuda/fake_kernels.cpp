@@ -167,6 +167,7 @@ constexpr Backend kFake{
     scatter,
     nonzero,
     refuse<SearchArgs>,
+    refuse<TriangleArgs>,
     refuse<RangeArgs>,
     refuse<RandomArgs>,
     refuse<MatmulArgs>,

@@ -30,6 +30,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::scatter>,
     ordered<&Backend::nonzero>,
     ordered<&Backend::search>,
+    ordered<&Backend::triangle>,
     ordered<&Backend::range>,
     ordered<&Backend::random>,
     ordered<&Backend::matmul>,

@@ -30,7 +30,7 @@ FAMILIES = (
 
 KNOWN = (
     Known(
-        r"diff|sinc|around|round\(|trapezoid|\.at\(|average|interp|logaddexp2|nbytes|itemsize|view|tobytes|angle"
+        r"diff|around|round\(|trapezoid|\.at\(|average|interp|nbytes|itemsize|view|tobytes|angle"
         r"|spacing|nextafter|float_power|median|percentile|quantile|isclose|multi_dot|nan_to_num|astype",
         ("bfloat16",),
         "NumPy has no bfloat16: float32 stands in for it, and is rounded after the last step only",

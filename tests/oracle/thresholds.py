@@ -101,10 +101,15 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/sort_order.cpp:kTiny": ELEMENTS,
     },
     "index": {
-        "cuda/index_accumulate.cu:kTile": ELEMENTS,
+        "cuda/index_combine_few.cu:kBlockValues": ELEMENTS,
+        "cuda/index_combine_few.cu:kSumsBytes": BYTES,
+        "cuda/index_combine.cu:kFewPlaces": ELEMENTS,
+        "cuda/index_combine_sorted.cu:kTile": ELEMENTS,
         "cuda/index_loop.cuh:kIndexThreads": ELEMENTS,
+        "cuda/index_order.cu:kTablePays": ELEMENTS,
         "cuda/nonzero.cu:kScanThreads": ELEMENTS,
         "cuda/nonzero.cu:kTile": ELEMENTS,
+        "cuda/search.cu:kKeptBytes": BYTES,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "host/index.cpp:kAtOnce": ELEMENTS,
@@ -123,7 +128,6 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/log_concave.cpp:kWidth": ELEMENTS,
         "host/philox_lanes.h:kLanes": ELEMENTS,
         "host/trials.cpp:kNumbers": ELEMENTS,
-        "host/von_mises.cpp:kChunk": ELEMENTS,
     },
     "product": {
         "cuda/matmul.cu:kDepth": ELEMENTS,
@@ -158,13 +162,15 @@ NO_THRESHOLD: dict[str, str] = {
         core/indexing.h:kMaxIndexItems kernels/api.h:kMaxIndexArrays functors/loop.h:kTiledDims""",
     "allocations and caches": """cuda/cublas.cu:kMostDevices cuda/cublas.cu:kWorkspaceBytes
         cuda/launch.cuh:kDevices""",
+    "numbers that no array reaches, or past which nothing is counted": "cuda/index_order.cu:kMostPositions",
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "tables of numbers": "host/exp_log.cpp:kIntervals",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
-        cuda/scan.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
+        cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
+        cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/triangle.cu:kThreads
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads

@@ -16,7 +16,7 @@ NAMES = sorted({value.__name__ for value in vars(nd).values() if isinstance(valu
 LIBRARY = {
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
     "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt", "erf", "expit", "rsqrt", "arctan2", "hypot", "logaddexp",
-    "power",
+    "logaddexp2", "power", "sinc",
 }  # fmt: skip
 COMPLEX_LIBRARY = LIBRARY | {"sqrt", "absolute", "sign"}  # the last two by hypot
 

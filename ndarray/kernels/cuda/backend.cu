@@ -25,6 +25,7 @@ constexpr Backend kCudaBackend{
     cuda_kernels::scatter,
     cuda_kernels::nonzero,
     cuda_kernels::search,
+    cuda_kernels::triangle,
     cuda_kernels::range,
     cuda_kernels::random,
     cuda_kernels::matmul,

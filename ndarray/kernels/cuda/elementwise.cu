@@ -15,16 +15,6 @@ const Kernels* find_kernels(Op op, DType compute) noexcept {
   return nullptr;
 }
 
-DType result_dtype(Op op, DType compute) noexcept {
-  switch (info(op).rule) {
-    case TypeRule::kCompare: return DType::kBool;
-    case TypeRule::kReal:
-      if (compute == DType::kComplex64) return DType::kFloat32;
-      return compute == DType::kComplex128 ? DType::kFloat64 : compute;
-    default: return compute;
-  }
-}
-
 template <class Params>
 void fill_dims(Params& p, const KernelLoop& loop) noexcept {
   p.ndim = loop.ndim > 0 ? loop.ndim : 1;
@@ -131,7 +121,7 @@ int elementwise(const ElementwiseArgs& args) {
   bool casts = false;
   for (int k = 0; k < args.operands; ++k) {
     const bool condition = args.op == Op::kWhere && k == 1;
-    const DType wanted = k == 0 ? result_dtype(args.op, args.compute) : condition ? DType::kBool : args.compute;
+    const DType wanted = k == 0 ? result_dtype(info(args.op).rule, args.compute) : condition ? DType::kBool : args.compute;
     const bool scalar = (args.scalar_mask >> k & 1) != 0;
     const DType given = scalar ? wanted : args.dtype[k];
     const bool direct = k == 0 ? is_same_result_bits(wanted, given) : is_same_bits(given, wanted);

@@ -15,8 +15,8 @@ struct MoveArgs {
   U size;
   int arrays;
   IndexDims<U> dims;
-  const std::uint8_t* keep;  // scatter: 0 at positions whose value is written over; null: all stay
-  std::int64_t keep_strides[kIndexDims];
+  Winners winners;  // scatter
+  std::int64_t position_strides[kIndexDims];
   IndexArray array[kMaxIndexArrays];
 };
 
@@ -99,26 +99,30 @@ __global__ void __launch_bounds__(kIndexThreads) move_elements(const __grid_cons
     active[j] = at < args.size;
     linear[j] = active[j] ? at : 0;  // an element that exists, so that every load is safe
   }
-  std::int64_t value[kPerThread], base[kPerThread], index[kPerThread];
+  std::int64_t value[kPerThread], base[kPerThread], index[kPerThread], place[kPerThread] = {};
   walk_three(args, linear, value, base, index);
+  const auto go_to = [&](int k, int j, std::int64_t found) {
+    base[j] += found * args.array[k].axis_stride;
+    if constexpr (kScatter) place[j] += found * args.winners.place_stride[k];
+  };
   if (args.arrays > 0) {
     std::int64_t found[kPerThread];
 #pragma unroll
     for (int j = 0; j < kPerThread; ++j) found[j] = args.array[0].resolve(index[j]);
 #pragma unroll
-    for (int j = 0; j < kPerThread; ++j) base[j] += found[j] * args.array[0].axis_stride;
+    for (int j = 0; j < kPerThread; ++j) go_to(0, j, found[j]);
   }
 #pragma unroll 1
   for (int k = 1; k < args.arrays; ++k) {
     walk(args.dims, args.array[k].strides, linear, index);
 #pragma unroll
-    for (int j = 0; j < kPerThread; ++j) base[j] += args.array[k].resolve(index[j]) * args.array[k].axis_stride;
+    for (int j = 0; j < kPerThread; ++j) go_to(k, j, args.array[k].resolve(index[j]));
   }
   if constexpr (kScatter) {
-    if (args.keep != nullptr) {
-      walk(args.dims, args.keep_strides, linear, index);
+    if (args.winners.any()) {
+      walk(args.dims, args.position_strides, linear, index);
 #pragma unroll
-      for (int j = 0; j < kPerThread; ++j) active[j] = active[j] && args.keep[index[j]] != 0;
+      for (int j = 0; j < kPerThread; ++j) active[j] = active[j] && args.winners.has(index[j], place[j]);
     }
   }
   Access element[kPerThread];
@@ -137,7 +141,7 @@ struct Plan {
   int bytes;  // of one access
   int ndim;
   std::int64_t size;
-  std::int64_t shape[kIndexDims], value_strides[kIndexDims], base_strides[kIndexDims], keep_strides[kIndexDims];
+  std::int64_t shape[kIndexDims], value_strides[kIndexDims], base_strides[kIndexDims], position_strides[kIndexDims];
   std::int64_t index_strides[kMaxIndexArrays][kIndexDims];
 };
 
@@ -165,7 +169,7 @@ Plan make_plan(const IndexArgs& args) {
     plan.base_strides[d] = args.base_strides[d];
     for (int k = 0; k < args.arrays; ++k) plan.index_strides[k][d] = args.index_strides[k][d];
     if (!is_index_dim(args, d)) continue;
-    plan.keep_strides[d] = position;
+    plan.position_strides[d] = position;
     position *= args.shape[d];
   }
   // A run along dim 0 moves in the widest vectors that all of its places allow.
@@ -189,7 +193,7 @@ Plan make_plan(const IndexArgs& args) {
     shift(plan.shape, 2);
     shift(plan.value_strides, plan.bytes);
     shift(plan.base_strides, plan.bytes);
-    shift(plan.keep_strides, 0);
+    shift(plan.position_strides, 0);
     for (int k = 0; k < args.arrays; ++k) shift(plan.index_strides[k], 0);
     ++plan.ndim;
   }
@@ -199,19 +203,19 @@ Plan make_plan(const IndexArgs& args) {
 }
 
 template <bool kScatter, class U>
-int launch(const IndexArgs& args, const Plan& plan, const std::uint8_t* keep) {
+int launch(const IndexArgs& args, const Plan& plan, const Winners& winners) {
   MoveArgs<U> move{};
   move.values = static_cast<unsigned char*>(args.values);
   move.base = static_cast<unsigned char*>(args.base);
   move.size = static_cast<U>(plan.size);
   move.arrays = args.arrays;
-  move.keep = keep;
+  move.winners = winners;
   move.dims.ndim = plan.ndim;
   for (int d = 0; d < plan.ndim; ++d) {
     move.dims.shape[d] = BasicDivider<U>::of(plan.shape[d]);
     move.dims.value_strides[d] = plan.value_strides[d];
     move.dims.base_strides[d] = plan.base_strides[d];
-    move.keep_strides[d] = plan.keep_strides[d];
+    move.position_strides[d] = plan.position_strides[d];
   }
   for (int k = 0; k < args.arrays; ++k) {
     IndexArray& array = move.array[k];
@@ -235,11 +239,11 @@ int launch(const IndexArgs& args, const Plan& plan, const std::uint8_t* keep) {
 }
 
 template <bool kScatter>
-int move(const IndexArgs& args, const std::uint8_t* keep) {
+int move(const IndexArgs& args, const Winners& winners) {
   const Plan plan = make_plan(args);
   constexpr std::int64_t kMost32 = (std::int64_t{1} << 31) - 1;
-  return plan.size <= kMost32 ? launch<kScatter, std::uint32_t>(args, plan, keep)
-                              : launch<kScatter, std::uint64_t>(args, plan, keep);
+  return plan.size <= kMost32 ? launch<kScatter, std::uint32_t>(args, plan, winners)
+                              : launch<kScatter, std::uint64_t>(args, plan, winners);
 }
 
 bool selects_nothing(const IndexArgs& args) {
@@ -262,21 +266,18 @@ int gather(const IndexArgs& args) {
   if (selects_nothing(args)) return kErrorIndex;
   IndexArgs loop = args;
   compact_loop(loop);
-  return move<false>(loop, nullptr);
+  return move<false>(loop, {});
 }
 
 int scatter(const IndexArgs& args) {
   if (selects_nothing(args)) return kErrorIndex;
   IndexArgs loop = args;
   compact_loop(loop);
-  if (loop.accumulate) return scatter_add(loop);
-  if (!order_matters(loop)) return move<true>(loop, nullptr);
-  SortedPositions sorted;
-  if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
-  auto* keep = take<std::uint8_t>(loop.workspace, sorted.count);
-  if (keep == nullptr) return kErrorMemory;
-  if (const int rc = mark_last(sorted, keep, stream_of(loop)); rc != 0) return rc;
-  return move<true>(loop, keep);
+  if (loop.accumulate) return scatter_combine(loop);
+  Winners winners{};
+  if (order_matters(loop))
+    if (const int rc = find_winners(loop, winners); rc != 0) return rc;
+  return move<true>(loop, winners);
 }
 
 }  // namespace dlbridge::nd::cuda_kernels

@@ -52,11 +52,19 @@ struct SortedPositions {
 };
 int sort_positions(const IndexArgs& loop, SortedPositions& out);
 
-// For each position, 1 when it is the last with its destination.
-int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream);
+// Whose value stays of the positions with one destination: the last one's. Told by a table of the destinations, or
+// where that would be far larger than the positions, for each of these.
+struct Winners {
+  const std::uint8_t* keep;                    // by position: 0 where the value is written over
+  const std::uint32_t* last;                   // by destination: the last position, counted from 1
+  std::int64_t place_stride[kMaxIndexArrays];  // of the number of a destination; 0 without `last`
 
-// base[destination] += sum of the values there; `loop` is compacted.
-int scatter_add(const IndexArgs& loop);
+  __device__ bool any() const { return keep != nullptr || last != nullptr; }
+  __device__ bool has(std::int64_t position, std::int64_t place) const {
+    return last != nullptr ? last[place] == static_cast<std::uint32_t>(position + 1) : keep[position] != 0;
+  }
+};
+int find_winners(const IndexArgs& loop, Winners& out);
 
 // The index space of a compacted loop: its dims alone, with the arrays' strides to match.
 struct IndexSpace {
@@ -66,5 +74,45 @@ struct IndexSpace {
   IndexArray array[kMaxIndexArrays];
 };
 IndexSpace index_space(const IndexArgs& loop);
+
+__device__ inline std::int64_t offset_in(const IndexDims<std::uint64_t>& dims, const std::int64_t* strides,
+                                         std::uint64_t at) {
+  std::int64_t offset = 0;
+  for (int d = 0; d < dims.ndim - 1; ++d) offset += static_cast<std::int64_t>(dims.shape[d].split(at)) * strides[d];
+  return dims.ndim > 0 ? offset + static_cast<std::int64_t>(at) * strides[dims.ndim - 1] : 0;
+}
+
+// The loop of a combining scatter: the index space, and the other dims, whose elements are its columns.
+struct CombineArgs {
+  const unsigned char* values;
+  unsigned char* base;
+  IndexSpace space;
+  IndexDims<std::uint64_t> column_dims;
+  Divider64 columns;
+
+  template <class T>
+  __device__ auto value(std::int64_t position, std::int64_t column) const {
+    return load(reinterpret_cast<const T*>(
+        values + offset_in(space.dims, space.dims.value_strides, static_cast<std::uint64_t>(position)) +
+        offset_in(column_dims, column_dims.value_strides, static_cast<std::uint64_t>(column))));
+  }
+  template <class T>
+  __device__ T* place(std::int64_t position, std::int64_t column) const {
+    unsigned char* to = base + offset_in(column_dims, column_dims.base_strides, static_cast<std::uint64_t>(column));
+    for (int k = 0; k < space.arrays; ++k)
+      to +=
+          space.array[k].resolve(offset_in(space.dims, space.array[k].strides, static_cast<std::uint64_t>(position))) *
+          space.array[k].axis_stride;
+    return reinterpret_cast<T*>(to);
+  }
+};
+
+// base[destination] = op(base[destination], the values there); `loop` is compacted.
+int scatter_combine(const IndexArgs& loop);
+// The same in an order that the positions alone decide: they are sorted.
+int combine_sorted(const IndexArgs& loop, const CombineArgs& args);
+// Sums at destinations of which there are so few that a block holds them all.
+bool adds_few(const IndexArgs& loop, const CombineArgs& args);
+int add_few(const IndexArgs& loop, const CombineArgs& args);
 
 }  // namespace dlbridge::nd::cuda_kernels

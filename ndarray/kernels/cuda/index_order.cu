@@ -1,4 +1,6 @@
-// The order that makes a scatter with repeated indices deterministic: positions sorted by destination.
+// The order that makes a scatter with repeated indices deterministic: positions sorted by destination, or the last one
+// of each.
+#include <algorithm>
 #include <cstdint>
 
 #include "ndarray/kernels/cuda/index_loop.cuh"
@@ -30,29 +32,48 @@ IndexSpace index_space(const IndexArgs& loop) {
 
 namespace {
 
+// A table of the destinations is set to 0 and read: where it is at most so much larger than the positions, that is
+// cheaper than to sort them, and takes less memory. A small one always is.
+constexpr std::int64_t kPlacesAPosition = 4;
+constexpr std::int64_t kTablePays = 1 << 18;
+
 struct KeyArgs {
   IndexSpace space;
   std::int64_t key_stride[kMaxIndexArrays];  // of the key that numbers the places of the indexed axes
+  std::int64_t places;
+
+  explicit KeyArgs(const IndexArgs& loop) : space(index_space(loop)), key_stride{}, places(1) {
+    for (int k = loop.arrays; k-- > 0;) {
+      key_stride[k] = places;
+      places *= loop.extent[k];
+    }
+  }
 };
 
-__device__ std::int64_t index_offset(const IndexSpace& space, const std::int64_t* strides, std::uint64_t position) {
-  std::int64_t offset = 0;
-  for (int d = 0; d < space.dims.ndim; ++d)
-    offset += static_cast<std::int64_t>(space.dims.shape[d].split(position)) * strides[d];
-  return offset;
+__device__ std::int64_t key_at(const KeyArgs& args, std::int64_t position) {
+  std::int64_t key = 0;
+  for (int k = 0; k < args.space.arrays; ++k) {
+    const IndexArray& array = args.space.array[k];
+    key += array.resolve(offset_in(args.space.dims, array.strides, static_cast<std::uint64_t>(position))) *
+           args.key_stride[k];
+  }
+  return key;
 }
 
 template <class Key>
 __global__ void __launch_bounds__(kIndexThreads) make_keys(const __grid_constant__ KeyArgs args, Key* keys) {
   const std::int64_t position = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
-  if (position >= args.space.size) return;
-  std::int64_t key = 0;
-  for (int k = 0; k < args.space.arrays; ++k) {
-    const IndexArray& array = args.space.array[k];
-    key += array.resolve(index_offset(args.space, array.strides, static_cast<std::uint64_t>(position))) *
-           args.key_stride[k];
-  }
-  keys[position] = static_cast<Key>(key);
+  if (position < args.space.size) keys[position] = static_cast<Key>(key_at(args, position));
+}
+
+// From the last position on, so that most of those which meet others see that they are not the last without an atomic
+// operation.
+__global__ void __launch_bounds__(kIndexThreads) note_last(const __grid_constant__ KeyArgs args, std::uint32_t* last) {
+  const std::int64_t position = args.space.size - 1 - (std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x);
+  if (position < 0) return;
+  std::uint32_t* const place = last + key_at(args, position);
+  const auto number = static_cast<std::uint32_t>(position + 1);
+  if (*static_cast<volatile std::uint32_t*>(place) < number) atomicMax(place, number);
 }
 
 template <class Key>
@@ -95,24 +116,37 @@ int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, SortedPosit
 }  // namespace
 
 int sort_positions(const IndexArgs& loop, SortedPositions& out) {
-  KeyArgs args{index_space(loop), {}};
+  const KeyArgs args(loop);
   if (args.space.size == 1 || loop.unique) {
     out = {args.space.size, nullptr, nullptr};
     return 0;
   }
-  std::int64_t places = 1;
-  for (int k = loop.arrays; k-- > 0;) {
-    args.key_stride[k] = places;
-    places *= loop.extent[k];
-  }
   // A radix sort takes a pass for each byte of the key.
-  if (places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, out);
-  if (places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, out);
+  if (args.places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, out);
+  if (args.places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, out);
   return sort_by<std::uint64_t>(args, DType::kUInt64, loop, out);
 }
 
-int mark_last(const SortedPositions& sorted, std::uint8_t* last, cudaStream_t stream) {
-  mark_last_ones<<<blocks_for(sorted.count), kIndexThreads, 0, stream>>>(sorted, last);
+int find_winners(const IndexArgs& loop, Winners& out) {
+  const KeyArgs args(loop);
+  constexpr std::int64_t kMostPositions = (std::int64_t{1} << 32) - 1;
+  if (args.places <= std::max(kTablePays, args.space.size * kPlacesAPosition) && args.space.size < kMostPositions) {
+    auto* last = take<std::uint32_t>(loop.workspace, args.places);
+    if (last == nullptr) return kErrorMemory;
+    const auto bytes = static_cast<std::size_t>(args.places) * sizeof *last;
+    if (const auto rc = cudaMemsetAsync(last, 0, bytes, stream_of(loop)); rc != cudaSuccess)
+      return static_cast<int>(rc);
+    note_last<<<blocks_for(args.space.size), kIndexThreads, 0, stream_of(loop)>>>(args, last);
+    out.last = last;
+    std::copy_n(args.key_stride, loop.arrays, out.place_stride);
+    return static_cast<int>(cudaGetLastError());
+  }
+  SortedPositions sorted;
+  if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
+  auto* keep = take<std::uint8_t>(loop.workspace, sorted.count);
+  if (keep == nullptr) return kErrorMemory;
+  mark_last_ones<<<blocks_for(sorted.count), kIndexThreads, 0, stream_of(loop)>>>(sorted, keep);
+  out.keep = keep;
   return static_cast<int>(cudaGetLastError());
 }
 

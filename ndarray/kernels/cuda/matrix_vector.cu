@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ndarray/kernels/cuda/lanes.cuh"
+
 namespace dlbridge::nd::cuda_kernels {
 namespace {
 
@@ -46,19 +48,11 @@ __device__ void put(const VectorArgs<T>& args, std::int64_t part, std::int64_t b
   else static_cast<T*>(args.p.y)[batch * args.p.y_batch + row] = cast<T>(sum);
 }
 
-template <class S>
-__device__ S shuffle_down(S value, int distance) {
-  if constexpr (is_complex_v<S>)
-    return S(__shfl_down_sync(0xffffffffu, value.real(), distance),
-             __shfl_down_sync(0xffffffffu, value.imag(), distance));
-  else return __shfl_down_sync(0xffffffffu, value, distance);
-}
-
 // The sum over groups of threads (a power of two up to a warp, or the block), held by the first thread of each.
 template <class S>
 __device__ S group_sum(S sum, int group) {
   for (int distance = (group < kWarp ? group : kWarp) / 2; distance > 0; distance /= 2) {
-    const S other = shuffle_down(sum, distance);
+    const S other = shuffle_down(sum, distance, kWarp);
     sum = sum + other;
   }
   if (group > kWarp) {

@@ -1,25 +1,13 @@
 // How threads put their accumulators together: by shuffles, by reductions in hardware, through memory between blocks.
 #pragma once
 
+#include "ndarray/kernels/cuda/lanes.cuh"
 #include "ndarray/kernels/cuda/reduce_plan.h"
 #include "ndarray/kernels/functors/sort_keys.h"
 
 namespace dlbridge::nd::cuda_kernels {
 
 inline constexpr unsigned kWarp = 32;
-
-template <class Acc>
-__device__ inline Acc shuffle_down(Acc value, int delta, int width) {
-  constexpr int kWords = sizeof(Acc) / 4;
-  static_assert(sizeof(Acc) % 4 == 0);
-  unsigned words[kWords];
-  memcpy(words, &value, sizeof(Acc));
-#pragma unroll
-  for (int i = 0; i < kWords; ++i)
-    words[i] = __shfl_down_sync(0xffffffffu, words[i], static_cast<unsigned>(delta), width);
-  memcpy(&value, words, sizeof(Acc));
-  return value;
-}
 
 // Another block's partial result: from L2, this multiprocessor's L1 may hold an older line.
 template <class Acc>

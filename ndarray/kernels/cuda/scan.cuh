@@ -7,6 +7,7 @@
 // GB/s of 2n, its tiles waiting for one another at three levels.
 #pragma once
 
+#include "ndarray/kernels/cuda/lanes.cuh"
 #include "ndarray/kernels/cuda/launch.cuh"
 #include "ndarray/kernels/cuda/on_dtype.cuh"
 #include "ndarray/kernels/functions.h"
@@ -16,7 +17,6 @@ namespace dlbridge::nd::cuda_kernels {
 
 inline constexpr int kScanThreads = 256;
 inline constexpr int kScanWarp = 32;
-inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct SumScan {
   template <class T>
@@ -153,26 +153,6 @@ __device__ inline void store_span(const Types& types, void* base, const Span& sp
 }
 
 // --- between lanes and blocks ----------------------------------------------------------------------------------------
-
-template <class T, class Shuffle>
-__device__ inline T shuffle_words(T value, Shuffle shuffle) {
-  constexpr int kWords = sizeof(T) / 4;
-  unsigned words[kWords];
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = shuffle(words[i]);
-  memcpy(&value, words, sizeof(T));
-  return value;
-}
-template <class T>
-__device__ inline T shuffle_up(T value, int delta, int width) {
-  return shuffle_words(value,
-                       [=](unsigned w) { return __shfl_up_sync(kAllLanes, w, static_cast<unsigned>(delta), width); });
-}
-template <class T>
-__device__ inline T shuffle_from(T value, int lane, int width) {
-  return shuffle_words(value, [=](unsigned w) { return __shfl_sync(kAllLanes, w, lane, width); });
-}
 
 // Scans `total` over groups of `width` lanes; returns what the lanes before contribute, and the group's total.
 template <class Op, class T>

@@ -171,6 +171,21 @@ DLBRIDGE_ND_HD inline bool divides_badly(A b) noexcept {
   else return b == A(0);
 }
 
+// C's remainder of floats. A device waits for the library's, which divides bit by bit: so where the quotient is small
+// enough to be rounded to the whole number below it or to the next, and then the rest is exact by one instruction.
+template <class T>
+DLBRIDGE_ND_HD inline T float_remainder(T a, T b) noexcept {
+#if defined(__CUDA_ARCH__)
+  constexpr T kExact = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);
+  const T size = std::fabs(b), whole = std::trunc(std::fabs(a) / size);
+  if (whole < kExact && !is_inf(size)) {
+    const T rest = std::fma(-whole, size, std::fabs(a));
+    return std::copysign(rest < T(0) ? rest + size : rest, a);
+  }
+#endif
+  return std::fmod(a, b);
+}
+
 // Rounds towards minus infinity, also for floats; there by Python's divmod, so that q * b + r gives a again.
 template <class A>
 DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
@@ -182,7 +197,7 @@ DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
     else return quotient;
   } else {
     if (b == A(0)) return a / b;
-    const A mod = std::fmod(a, b);
+    const A mod = float_remainder(a, b);
     A quotient = (a - mod) / b;
     if (mod != A(0) && ((b < A(0)) != (mod < A(0)))) quotient -= A(1);
     if (quotient == A(0)) return std::copysign(A(0), a / b);
@@ -200,7 +215,7 @@ DLBRIDGE_ND_HD inline A remainder(A a, A b) noexcept {
     if constexpr (std::is_signed_v<A>) return rest != A(0) && ((rest ^ b) < 0) ? static_cast<A>(rest + b) : rest;
     else return rest;
   } else {
-    const A mod = std::fmod(a, b);
+    const A mod = float_remainder(a, b);
     if (b == A(0)) return mod;
     if (mod == A(0)) return std::copysign(A(0), b);
     return (b < A(0)) != (mod < A(0)) ? mod + b : mod;
@@ -211,7 +226,7 @@ DLBRIDGE_ND_HD inline A remainder(A a, A b) noexcept {
 template <class A>
 DLBRIDGE_ND_HD inline A fmod(A a, A b) noexcept {
   if constexpr (is_integer_v<A>) return divides_badly(b) ? A(0) : static_cast<A>(a % b);
-  else return std::fmod(a, b);
+  else return float_remainder(a, b);
 }
 
 // base ** exponent by squaring. A negative exponent gives what truncating the true value gives, and 0 ** -n is 0.
@@ -263,16 +278,45 @@ DLBRIDGE_ND_HD inline A clip(A x, A low, A high) noexcept {
   return choose(high < x, is_nan(high), high, x);
 }
 
+// The magnitude in the unsigned type, which holds that of the lowest integer, too.
+template <class A>
+DLBRIDGE_ND_HD inline unsigned_t<A> magnitude(A x) noexcept {
+  return static_cast<unsigned_t<A>>(absolute(x));
+}
+
 template <class A>
 DLBRIDGE_ND_HD inline A gcd(A a, A b) noexcept {
-  auto x = static_cast<unsigned_t<A>>(absolute(a));
-  auto y = static_cast<unsigned_t<A>>(absolute(b));
+  auto x = magnitude(a), y = magnitude(b);
   while (y != 0) {
     const auto rest = static_cast<unsigned_t<A>>(x % y);
     x = y;
     y = rest;
   }
   return static_cast<A>(x);
+}
+
+template <class A>
+DLBRIDGE_ND_HD inline A lcm(A a, A b) noexcept {
+  const auto divisor = magnitude(gcd(a, b));
+  return divisor == 0 ? A(0)
+                      : static_cast<A>(wrap(static_cast<unsigned_t<A>>(magnitude(a) / divisor)) * wrap(magnitude(b)));
+}
+
+// How many bits of the magnitude are 1: sums of neighbours, of pairs, of fours, and by a multiplication of all bytes.
+template <class A>
+DLBRIDGE_ND_HD inline std::uint8_t bit_count(A x) noexcept {
+  using U = wrap_t<A>;
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(U) == 4) return static_cast<std::uint8_t>(__popc(magnitude(x)));
+  else return static_cast<std::uint8_t>(__popcll(magnitude(x)));
+#else
+  constexpr U kOnes = static_cast<U>(~U{0});
+  auto bits = static_cast<U>(magnitude(x));
+  bits -= bits >> 1 & kOnes / 3;
+  bits = (bits & kOnes / 5) + (bits >> 2 & kOnes / 5);
+  bits = (bits + (bits >> 4)) & kOnes / 17;
+  return static_cast<std::uint8_t>(bits * (kOnes / 255) >> (sizeof(U) * 8 - 8));
+#endif
 }
 
 }  // namespace dlbridge::nd::fn

@@ -122,6 +122,7 @@ constexpr Canonical canonical(Op op, DType compute) noexcept {
   const bool exact = !contains(kInexactSet, compute);
   switch (op) {
     case Op::kPositive: return {Work::kCopy, op, compute};
+    case Op::kFabs: return {Work::kKernel, Op::kAbsolute, compute};
     case Op::kConjugate:
       if (!contains(kComplexSet, compute)) return {Work::kCopy, Op::kPositive, compute};
       break;

@@ -1,10 +1,11 @@
-// What gather and scatter on host and device share: a loop made small, and the sum that accumulation takes.
+// What gather and scatter on host and device share: a loop made small, and what combines values.
 #pragma once
 
 #include <cstdint>
 
 #include "dlbridge/dims.h"
 #include "ndarray/kernels/api.h"
+#include "ndarray/kernels/functors/arithmetic.h"
 #include "ndarray/kernels/functors/canonical.h"
 #include "ndarray/kernels/types.h"
 
@@ -39,17 +40,29 @@ DLBRIDGE_ND_HD inline std::int64_t resolve_index(std::int64_t i, std::int64_t ex
   return i < extent ? i : extent - 1;
 }
 
-// The sum of an accumulating scatter, in the type that values of T are computed with; bool takes `or`.
-template <class T>
-DLBRIDGE_ND_HD inline arith_t<T> accumulated(arith_t<T> a, arith_t<T> b) noexcept {
-  if constexpr (std::is_same_v<T, bool>) return a || b;
+// What stands at a place after a combining scatter has come to it with `b`, in the type that values of T are computed
+// with; bools are added by `or`.
+template <Op op, class T>
+DLBRIDGE_ND_HD inline arith_t<T> combined(arith_t<T> a, arith_t<T> b) noexcept {
+  if constexpr (op == Op::kMaximum) return fn::maximum(a, b);
+  else if constexpr (op == Op::kMinimum) return fn::minimum(a, b);
+  else if constexpr (std::is_same_v<T, bool>) return a || b;
   else return static_cast<arith_t<T>>(a + b);
 }
 
-// Calls f.template operator()<T>() with a type that adds as `dtype` does: signed and unsigned integers wrap alike.
-template <class F>
-int visit_accumulated(DType dtype, F&& f) {
-  return visit_dtype<kAllSet & ~kSignedSet>(unsigned_of(dtype), f, kErrorUnsupported);
+// Calls f.template operator()<op, T>() for an operation that can combine, with a type of `Set` that does it as `dtype`:
+// signed and unsigned integers are added alike.
+template <DTypeSet Set, class F>
+int visit_combined(Op op, DType dtype, F&& f) {
+  const auto visit = [&]<Op kOp, DTypeSet kSet>(DType as) {
+    return visit_dtype<kSet>(as, [&]<class T>() { return f.template operator()<kOp, T>(); }, kErrorUnsupported);
+  };
+  switch (op) {
+    case Op::kAdd: return visit.template operator()<Op::kAdd, Set & ~kSignedSet>(unsigned_of(dtype));
+    case Op::kMaximum: return visit.template operator()<Op::kMaximum, Set>(dtype);
+    case Op::kMinimum: return visit.template operator()<Op::kMinimum, Set>(dtype);
+    default: return kErrorUnsupported;
+  }
 }
 
 }  // namespace dlbridge::nd

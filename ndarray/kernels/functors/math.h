@@ -38,6 +38,17 @@ DLBRIDGE_ND_HD inline T logaddexp(T a, T b) noexcept {
   return difference;  // NaN
 }
 
+// log2(2**a + 2**b) likewise.
+template <class T>
+DLBRIDGE_ND_HD inline T logaddexp2(T a, T b) noexcept {
+  if (a == b) return a + T(1);
+  const T difference = a - b;
+  constexpr T kLog2E = T(1.442695040888963407359924681001892137);
+  if (difference > T(0)) return a + std::log1p(std::exp2(-difference)) * kLog2E;
+  if (difference <= T(0)) return b + std::log1p(std::exp2(difference)) * kLog2E;
+  return difference;  // NaN
+}
+
 template <class T>
 DLBRIDGE_ND_HD inline T heaviside(T x, T at_zero) noexcept {
   if (is_nan(x)) return x;

@@ -45,6 +45,8 @@ DLBRIDGE_ND_UNARY(kConjugate, A(x.real(), -x.imag()))
 DLBRIDGE_ND_UNARY(kFloor, std::floor(x))
 DLBRIDGE_ND_UNARY(kCeil, std::ceil(x))
 DLBRIDGE_ND_UNARY(kTrunc, std::trunc(x))
+DLBRIDGE_ND_UNARY(kDegrees, x* A(57.295779513082320877))
+DLBRIDGE_ND_UNARY(kRadians, x* A(0.017453292519943295769))
 DLBRIDGE_ND_UNARY(kCbrt, std::cbrt(x))
 DLBRIDGE_ND_UNARY(kRsqrt, fn::rsqrt(x))
 DLBRIDGE_ND_UNARY(kErf, std::erf(x))
@@ -54,6 +56,7 @@ DLBRIDGE_ND_UNARY(kIsInf, fn::is_inf(x))
 DLBRIDGE_ND_UNARY(kIsFinite, fn::is_finite(x))
 DLBRIDGE_ND_UNARY(kSignbit, fn::signbit(x))
 DLBRIDGE_ND_UNARY(kInvert, static_cast<A>(~x))
+DLBRIDGE_ND_UNARY(kBitwiseCount, fn::bit_count(x))
 
 DLBRIDGE_ND_MATH(kSqrt, sqrt, sqrt)
 DLBRIDGE_ND_MATH(kExp, exp, exp)
@@ -82,6 +85,22 @@ struct OpFn<Op::kRint, C> {
   DLBRIDGE_ND_HD A operator()(A x) const noexcept {
     if constexpr (is_complex_v<C>) return A(std::rint(x.real()), std::rint(x.imag()));
     else return std::rint(x);
+  }
+};
+
+template <class C>
+struct OpFn<Op::kSinc, C> {
+  using A = arith_t<C>;
+  DLBRIDGE_ND_HD A operator()(A x) const noexcept {
+    constexpr real_t<A> kPi = static_cast<real_t<A>>(3.141592653589793238);
+    if (!fn::truth(x)) return A(1);
+    if constexpr (is_complex_v<C>) {
+      const A y(x.real() * kPi, x.imag() * kPi);
+      return fn::divide(fn::complex_sin(y), y);
+    } else {
+      const A y = x * kPi;
+      return std::sin(y) / y;
+    }
   }
 };
 
@@ -118,11 +137,13 @@ DLBRIDGE_ND_BINARY(kBitwiseXor, static_cast<A>(a ^ b))
 DLBRIDGE_ND_BINARY(kLeftShift, fn::left_shift(a, b))
 DLBRIDGE_ND_BINARY(kRightShift, fn::right_shift(a, b))
 DLBRIDGE_ND_BINARY(kGcd, fn::gcd(a, b))
+DLBRIDGE_ND_BINARY(kLcm, fn::lcm(a, b))
 DLBRIDGE_ND_BINARY(kArctan2, std::atan2(a, b))
 DLBRIDGE_ND_BINARY(kHypot, fn::hypot(a, b))
 DLBRIDGE_ND_BINARY(kCopysign, std::copysign(a, b))
 DLBRIDGE_ND_BINARY(kNextafter, fn::nextafter<C>(a, b))
 DLBRIDGE_ND_BINARY(kLogaddexp, fn::logaddexp(a, b))
+DLBRIDGE_ND_BINARY(kLogaddexp2, fn::logaddexp2(a, b))
 DLBRIDGE_ND_BINARY(kHeaviside, fn::heaviside(a, b))
 
 template <class C>

@@ -11,8 +11,10 @@ namespace dlbridge::nd {
 
 // What an operation that computes in C stores, before the cast to the output's dtype.
 template <Op op, class C>
-using op_result_t = std::conditional_t<info(op).rule == TypeRule::kCompare, bool,
-                                       std::conditional_t<info(op).rule == TypeRule::kReal, real_t<C>, C>>;
+using op_result_t =
+    std::conditional_t<info(op).rule == TypeRule::kCompare, bool,
+                       std::conditional_t<info(op).rule == TypeRule::kCount, std::uint8_t,
+                                          std::conditional_t<info(op).rule == TypeRule::kReal, real_t<C>, C>>>;
 
 template <Op... ops>
 struct OpGroup {

@@ -26,6 +26,7 @@ const Backend kHostBackend{
     host_kernels::scatter,
     host_kernels::nonzero,
     host_kernels::search,
+    host_kernels::triangle,
     host_kernels::range,
     host_kernels::random,
     host_kernels::matmul,

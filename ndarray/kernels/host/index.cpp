@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/functors/arithmetic.h"
 #include "ndarray/kernels/functors/index_plan.h"
 #include "ndarray/kernels/host/inner_loop.h"
 
@@ -30,11 +29,6 @@ struct Write {
 template <class T, Op kOp>
 struct Combine {
   static constexpr int size = sizeof(T);
-  static arith_t<T> combined(arith_t<T> a, arith_t<T> b) {
-    if constexpr (kOp == Op::kMaximum) return fn::maximum(a, b);
-    else if constexpr (kOp == Op::kMinimum) return fn::minimum(a, b);
-    else return accumulated<T>(a, b);
-  }
   static void move(Bytes* value, Bytes* base) {
     if constexpr (is_complex_v<T> && kOp == Op::kAdd) {  // by parts: a wide load would wait for two narrow stores
       using Part = Combine<real_t<T>, kOp>;
@@ -44,7 +38,7 @@ struct Combine {
     T all, more;  // either may lie at an odd address: a view of packed records
     std::memcpy(&all, base, sizeof(T));
     std::memcpy(&more, value, sizeof(T));
-    all = cast<T>(combined(load(&all), load(&more)));
+    all = cast<T>(combined<kOp, T>(load(&all), load(&more)));
     std::memcpy(base, &all, sizeof(T));
   }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) {
@@ -218,11 +212,6 @@ int walk_size(const IndexArgs& args) {
   }
 }
 
-template <Op kOp>
-int walk_extreme(const IndexArgs& args) {
-  return visit_dtype<kAllSet>(args.dtype, [&]<class T>() { return walk<Combine<T, kOp>>(args); }, kErrorUnsupported);
-}
-
 }  // namespace
 
 int gather(const IndexArgs& args) {
@@ -237,12 +226,8 @@ int scatter(const IndexArgs& args) {
   IndexArgs loop = args;
   compact_loop(loop);
   if (!loop.accumulate) return walk_size<Write>(loop);
-  switch (loop.combine) {
-    case Op::kAdd: return visit_accumulated(loop.dtype, [&]<class T>() { return walk<Combine<T, Op::kAdd>>(loop); });
-    case Op::kMaximum: return walk_extreme<Op::kMaximum>(loop);
-    case Op::kMinimum: return walk_extreme<Op::kMinimum>(loop);
-    default: return kErrorUnsupported;
-  }
+  return visit_combined<kAllSet>(loop.combine, loop.dtype,
+                                 [&]<Op kOp, class T>() { return walk<Combine<T, kOp>>(loop); });
 }
 
 }  // namespace dlbridge::nd::host_kernels

@@ -27,6 +27,7 @@ int visit_sampler(const RandomArgs& args, F&& f) {
     case Distribution::kCauchy: return of_floats.template operator()<Quantile>();
     case Distribution::kGamma:
     case Distribution::kLogGamma: return of_floats.template operator()<GammaVariates>();
+    case Distribution::kVonMises: return of_floats.template operator()<VonMisesVariates>();
     case Distribution::kPoisson: return of_counts.template operator()<Poisson>();
     case Distribution::kNegativeBinomial: return of_counts.template operator()<NegativeBinomial>();
     case Distribution::kZipf: return of_counts.template operator()<Zipf>();

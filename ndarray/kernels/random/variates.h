@@ -100,7 +100,50 @@ struct Gamma {
   }
 };
 
+// By Best and Fisher (1979), one block a try: the direction of its pair of normal numbers, whose second one says on which
+// side the angle lies, and the number of their radius, which decides. Where the concentration is so large that the
+// formula cancels, the normal distribution that it has become.
+struct VonMises {
+  static constexpr bool kNormal = true;
+  static constexpr double kLeast = 1e-8, kSharp = 1e6;
+  double mu, kappa = 0, s = 0;
+
+  static VonMises make(const RandomArgs& args) noexcept { return {args.b}; }
+  DLBRIDGE_ND_HD VonMises of(double concentration) const noexcept {
+    const double k = concentration < kLeast ? kLeast : concentration;
+    const double r = 1 + sqrt(1 + 4 * k * k), rho = (r - sqrt(2 * r)) / (2 * k);
+    return {mu, k, k < 1e-5 ? 1 / k + k : (1 + rho * rho) / (2 * (rho > 0 ? rho : 1))};
+  }
+  DLBRIDGE_ND_HD double draw(NormalBlock block, const Keys& keys, std::uint64_t counter,
+                             std::uint64_t high) const noexcept {
+    for (;; block = generate(keys, counter, ++high)) {
+      if (kappa > kSharp) return around(sqrt(2 / kappa) * block.x);
+      const double minus_log_v = block.x * block.x + block.y * block.y;
+      const double r = sqrt(minus_log_v), below = product_plus(s, r, block.x);
+      const double w = below > 0 ? product_plus(s, block.x, r) / below : 1, distance = kappa * (s - w);
+      const double y = distance > 1e-300 ? distance : 1e-300;
+      if (y * (2 - y) < open_unit(block.word[0], block.word[1]) && log(y) + minus_log_v + 1 < y) continue;
+      const double angle = acos(w > 1 ? 1 : w < -1 ? -1 : w);
+      return around(block.y < 0 ? -angle : angle);
+    }
+  }
+
+ private:
+  // In [-pi, pi]; most sums lie in the first turn.
+  DLBRIDGE_ND_HD double around(double angle) const noexcept {
+    constexpr double kPi = 3.14159265358979323846, kTurn = 2 * kPi;
+    double turned = mu + angle + kPi;
+    if (!(turned >= 0 && turned < kTurn)) {
+      turned = fmod(turned, kTurn);
+      if (turned < 0) turned += kTurn;
+    }
+    return turned - kPi;
+  }
+};
+
 template <class T>
 using GammaVariates = Variates<T, Gamma>;
+template <class T>
+using VonMisesVariates = Variates<T, VonMises>;
 
 }  // namespace dlbridge::nd::philox

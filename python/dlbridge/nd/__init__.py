@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FUNCTIONS: dict[str, str] = {
     "_abstract": "complexfloating floating generic inexact integer number signedinteger unsignedinteger",
     "_arguments": "AxisError broadcast_shapes",
-    "_bits": "bitwise_count packbits unpackbits",
+    "_bits": "packbits unpackbits",
     "_concatenators": "c_ r_",
     "_correlation": "corrcoef cov",
     "_array_api": "__array_namespace_info__",
@@ -36,8 +36,8 @@ _FUNCTIONS: dict[str, str] = {
     "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype min_scalar_type promote_types result_type",
     "_einsum": "einsum",
     "_elementwise": (
-        "angle around astype clip deg2rad degrees divmod fabs fix float_power frexp i0 imag interp isneginf isposinf "
-        "lcm ldexp logaddexp2 modf nan_to_num rad2deg radians real real_if_close round sinc spacing trapezoid"
+        "angle around astype clip divmod fix float_power frexp i0 imag interp isneginf isposinf "
+        "ldexp modf nan_to_num real real_if_close round spacing trapezoid"
     ),
     "_files": "NpzFile fromfile fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
     "_functional": "asarray_chkfinite byte_bounds require vectorize",

@@ -17,7 +17,6 @@ from dlbridge.nd._abstract import unsignedinteger as unsignedinteger
 from dlbridge.nd._arguments import AxisError as AxisError
 from dlbridge.nd._arguments import broadcast_shapes as broadcast_shapes
 from dlbridge.nd._array_api import __array_namespace_info__ as __array_namespace_info__
-from dlbridge.nd._bits import bitwise_count as bitwise_count
 from dlbridge.nd._bits import packbits as packbits
 from dlbridge.nd._bits import unpackbits as unpackbits
 from dlbridge.nd._concatenators import c_ as c_
@@ -59,10 +58,7 @@ from dlbridge.nd._elementwise import angle as angle
 from dlbridge.nd._elementwise import around as around
 from dlbridge.nd._elementwise import astype as astype
 from dlbridge.nd._elementwise import clip as clip
-from dlbridge.nd._elementwise import deg2rad as deg2rad
-from dlbridge.nd._elementwise import degrees as degrees
 from dlbridge.nd._elementwise import divmod as divmod
-from dlbridge.nd._elementwise import fabs as fabs
 from dlbridge.nd._elementwise import fix as fix
 from dlbridge.nd._elementwise import float_power as float_power
 from dlbridge.nd._elementwise import frexp as frexp
@@ -71,17 +67,12 @@ from dlbridge.nd._elementwise import imag as imag
 from dlbridge.nd._elementwise import interp as interp
 from dlbridge.nd._elementwise import isneginf as isneginf
 from dlbridge.nd._elementwise import isposinf as isposinf
-from dlbridge.nd._elementwise import lcm as lcm
 from dlbridge.nd._elementwise import ldexp as ldexp
-from dlbridge.nd._elementwise import logaddexp2 as logaddexp2
 from dlbridge.nd._elementwise import modf as modf
 from dlbridge.nd._elementwise import nan_to_num as nan_to_num
-from dlbridge.nd._elementwise import rad2deg as rad2deg
-from dlbridge.nd._elementwise import radians as radians
 from dlbridge.nd._elementwise import real as real
 from dlbridge.nd._elementwise import real_if_close as real_if_close
 from dlbridge.nd._elementwise import round as round
-from dlbridge.nd._elementwise import sinc as sinc
 from dlbridge.nd._elementwise import spacing as spacing
 from dlbridge.nd._elementwise import trapezoid as trapezoid
 from dlbridge.nd._files import NpzFile as NpzFile
@@ -333,6 +324,7 @@ atan: ufunc
 atan2: ufunc
 atanh: ufunc
 bitwise_and: ufunc
+bitwise_count: ufunc
 bitwise_invert: ufunc
 bitwise_left_shift: ufunc
 bitwise_not: ufunc
@@ -346,6 +338,8 @@ conjugate: ufunc
 copysign: ufunc
 cos: ufunc
 cosh: ufunc
+deg2rad: ufunc
+degrees: ufunc
 divide: ufunc
 equal: ufunc
 erf: ufunc
@@ -353,6 +347,7 @@ exp: ufunc
 exp2: ufunc
 expit: ufunc
 expm1: ufunc
+fabs: ufunc
 floor: ufunc
 floor_divide: ufunc
 fmax: ufunc
@@ -367,6 +362,7 @@ invert: ufunc
 isfinite: ufunc
 isinf: ufunc
 isnan: ufunc
+lcm: ufunc
 left_shift: ufunc
 less: ufunc
 less_equal: ufunc
@@ -375,6 +371,7 @@ log10: ufunc
 log1p: ufunc
 log2: ufunc
 logaddexp: ufunc
+logaddexp2: ufunc
 logical_and: ufunc
 logical_not: ufunc
 logical_or: ufunc
@@ -389,6 +386,8 @@ not_equal: ufunc
 positive: ufunc
 pow: ufunc
 power: ufunc
+rad2deg: ufunc
+radians: ufunc
 reciprocal: ufunc
 remainder: ufunc
 right_shift: ufunc
@@ -397,6 +396,7 @@ rsqrt: ufunc
 sign: ufunc
 signbit: ufunc
 sin: ufunc
+sinc: ufunc
 sinh: ufunc
 sqrt: ufunc
 square: ufunc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, into, normalize_axis
+from dlbridge.nd._arguments import as_array, normalize_axis
 from dlbridge.nd._dtypes import kind_of
 from dlbridge.nd._joining import concatenate
 from dlbridge.nd._manipulation import moveaxis
@@ -32,27 +32,6 @@ def _number(a: ndarray, axis: int | None, operation: str) -> int | None:
 
 def _bits_last(a: ndarray, number: int | None) -> ndarray:
     return a.reshape(-1) if number is None else moveaxis(a, number, -1)
-
-
-def bitwise_count(x: ArrayLike, out: ndarray | None = None) -> ndarray:
-    """How many bits of an integer's absolute value are set, as uint8. TypeError for other dtypes. Source: NumPy."""
-    a = as_array(x)
-    if kind_of(a.dtype) not in "biu":
-        raise TypeError(f"bitwise_count(): the array is {a.dtype}; give integers or bools")
-    if a.dtype.name == "bool":
-        return into(out, a.astype("uint8"), "bitwise_count")
-    counts = _native.by_numpy("bitwise_count", a)
-    if counts is not None:
-        return into(out, counts, "bitwise_count")
-    if kind_of(a.dtype) == "i":
-        a = _native.absolute(a).view(f"u{a.dtype.name}")  # that of the lowest number is itself, its bits right
-    bits = a.dtype.bits
-    ones = (1 << bits) - 1
-    pairs, quads, halves, lowest = ones // 3, ones // 5, ones // 17, ones // 255  # 0x55…, 0x33…, 0x0f…, 0x01…
-    a = a - (a >> 1 & pairs)
-    a = (a & quads) + (a >> 2 & quads)
-    a = (a + (a >> 4)) & halves  # the count of each byte
-    return into(out, (a * lowest >> bits - 8).astype("uint8"), "bitwise_count")
 
 
 def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> ndarray:

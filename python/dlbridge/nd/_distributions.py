@@ -393,14 +393,10 @@ class _Distributions(_Integers):
     ) -> ndarray:
         """Angles in [-pi, pi] of the von Mises distribution around `mu`. Source: Best, Fisher 1979."""
         found = _float(dtype, "vonmises")
-        shape, device, (mu, kappa) = self._for_the_host(
-            "vonmises", size, device, mu=(mu, "any"), kappa=(kappa, "natural")
-        )
+        shape, device, (mu, kappa) = self._numbers("vonmises", size, device, mu=(mu, "any"), kappa=(kappa, "natural"))
         if isinstance(mu, float):
-            x = _native.empty(shape, _FLOAT64, device=device)
-            _native.angle_fill(x, mu, max(kappa, 1e-8), self._bits.spawn(1)[0].key)
-            return x.astype(found, copy=False)
-        x = self._accepted(_count(shape), device, [_native.maximum(kappa, 1e-8)], _of_best_and_fisher)
+            return _finished(self._variates("vonmises", _count(shape), device, kappa, mu, found), shape, found)
+        x = self._variates("vonmises", _count(shape), device, kappa, 0.0)
         return _finished(_native.remainder(mu + x + pi, 2 * pi) - pi, shape, found)
 
 
@@ -413,20 +409,3 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def _finished(x: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
     return x.astype(dtype, copy=False).reshape(shape)
-
-
-def _of_best_and_fisher(source: _Distributions, n: int, device: DeviceLike, kappa: ndarray) -> tuple[ndarray, ndarray]:
-    """Beyond a million, where the formula cancels, the normal distribution that it has become."""
-    sharp, k = kappa > 1e6, _native.minimum(kappa, 1e6)
-    r = 1 + _native.sqrt(1 + 4 * k * k)
-    rho = (r - _native.sqrt(2 * r)) / (2 * k)
-    s = _native.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * _native.where(rho > 0, rho, 1.0)))
-    z = _native.cos(pi * source._uniform(n, device))
-    w = (1 + s * z) / (s + z)
-    y = _native.maximum(k * (s - w), 1e-300)
-    v = source._uniform(n, device)
-    holds = (y * (2 - y) - v >= 0) | (_native.log(y / v) + 1 - y >= 0)
-    angle = _native.arccos(_native.clip(w, -1.0, 1.0))
-    angle = _native.where(source._uniform(n, device) < 0.5, -angle, angle)
-    x = _native.where(sharp, source._normal(n, device) / _native.sqrt(kappa), angle)
-    return x, holds | sharp

@@ -44,7 +44,7 @@ def angle(z: ArrayLike, deg: bool = False) -> ndarray:
     z = as_array(z)
     if kind_of(z.dtype) == "b":
         z = z.astype("int64")
-    radians: ndarray = _native.arctan2(z.imag, z.real)
+    radians: ndarray = _native.arctan2(z.imag if kind_of(z.dtype) == "c" else 0, z.real)
     return radians * (180 / _PI) if deg else radians
 
 
@@ -257,11 +257,6 @@ def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     return _native.copysign(fraction, x), whole
 
 
-def fabs(x: ArrayLike, /) -> ndarray:
-    """The absolute value as a float."""
-    return _native.absolute(_as_reals(x, "fabs"))
-
-
 def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = None) -> ndarray:
     """Powers computed in float64 or complex128; dtype: which of the two."""
     operands = as_operands(x1, x2)
@@ -271,21 +266,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
         if asked.name not in ("float64", "complex128") or not can_cast(wide, asked, "same_kind"):
             raise TypeError(f"float_power(): dtype is {asked}, and the powers are {wide}. Give that, or complex128")
         wide = asked
-    return _native.power(*[a.astype(wide, copy=False) for a in operands])
-
-
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
-    """The least common multiple of integers; 0 where one is 0. What the dtype cannot hold wraps around."""
-    multiples = _large_integers_by_numpy("lcm", x1, x2)
-    if multiples is not None:
-        return multiples
-    a, b = as_operands(x1, x2)
-    common = _native.gcd(a, b)
-    if kind_of(common.dtype) == "i":  # unsigned, which hold the size of the least number, too
-        sizes = BY_NAME[f"u{common.dtype.name}"]
-        a, b = (_native.absolute(x.astype(common.dtype, copy=False)).astype(sizes) for x in (a, b))
-        return (a // _native.gcd(a, b) * b).astype(common.dtype)
-    return a // common * b
+    return _native.power(*operands, dtype=wide)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
@@ -298,33 +279,6 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
             return scaled
     half = exponent // 2
     return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
-
-
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
-    """log2(2**x1 + 2**x2), without overflow on the way."""
-    a, b = (_as_reals(x, "logaddexp2") for x in as_operands(x1, x2))
-    high = _native.maximum(a, b)
-    distance = _native.where(a == b, 0.0, -_native.absolute(a - b))  # equal infinities have no difference
-    return high + _native.log1p(_native.exp2(distance)) * 1.4426950408889634
-
-
-def degrees(x: ArrayLike, /) -> ndarray:
-    """Radians to degrees."""
-    return _native.multiply(_as_reals(x, "degrees"), 180 / _PI)
-
-
-def radians(x: ArrayLike, /) -> ndarray:
-    """Degrees to radians."""
-    return _native.multiply(_as_reals(x, "radians"), _PI / 180)
-
-
-rad2deg, deg2rad = degrees, radians
-
-
-def sinc(x: ArrayLike) -> ndarray:
-    """sin(pi x) / (pi x), 1 at 0."""
-    y = as_array(x) * _PI
-    return _native.where(y == 0, 1.0, _native.sin(y) / _native.where(y == 0, 1.0, y))
 
 
 def _in_one_period(at: ndarray, knots: ndarray, values: ndarray, period: float) -> tuple[ndarray, ndarray, ndarray]:

@@ -83,42 +83,21 @@ def identity(n: int, dtype: DTypeLike | None = None, *, device: DeviceLike = Non
     return eye(n, dtype=dtype, device=device)
 
 
-def _band(n: int, m: int, k: int, like: ndarray, dtype: DTypeLike) -> ndarray:
-    """tri() on the host: each row is the part of one vector, ones and then zeros, that begins a place further left."""
-    line = _native.empty((n + m - 1,), dtype, device=like.device)
-    line.fill(0)
-    line[: max(n + k, 0)] = 1
-    return _native.as_strided(line, (n, m), line.strides * 2, 0)[::-1].copy()
-
-
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, *, device: DeviceLike = None) -> ndarray:
     """A matrix with ones on and below the k-th diagonal, zeros above; N rows, M columns (N by default)."""
-    rows = count_up(index(N), device)
-    columns = count_up(index(N if M is None else M), device)
-    if isinstance(rows, _native.HostArray) and rows.size and columns.size:
-        return _band(rows.size, columns.size, index(k), rows, dtype)
-    return _native.less_equal(columns, rows[:, None] + index(k)).astype(dtype)
-
-
-def _triangle(m: ArrayLike, k: int, lower: bool, operation: str) -> ndarray:
-    m = as_array(m)
-    if m.ndim < 1:
-        raise ValueError(f"{operation}(): the array is 0-d; a triangle needs two, or a vector that is each row")
-    height, width, offset = m.shape[-2 if m.ndim > 1 else -1], m.shape[-1], index(k)
-    columns = count_up(width, m.device)
-    rows = (columns if height == width else count_up(height, m.device))[:, None]
-    bound = rows if offset == 0 else rows + offset
-    return _native.where(columns <= bound if lower else columns >= bound, m, False)  # each dtype has False's value
+    one = _native.array(1, dtype, device=device)
+    shape = max(index(N), 0), max(index(N if M is None else M), 0)
+    return _native.triangle(_native.broadcast_to(one, shape), k, True)
 
 
 def tril(m: ArrayLike, /, k: int = 0) -> ndarray:
     """`m` with zeros above the k-th diagonal of its last two axes; a copy. A vector is each row of a square."""
-    return _triangle(m, k, True, "tril")
+    return _native.triangle(as_array(m), k, True)
 
 
 def triu(m: ArrayLike, /, k: int = 0) -> ndarray:
     """`m` with zeros below the k-th diagonal of its last two axes; a copy. A vector is each row of a square."""
-    return _triangle(m, k, False, "triu")
+    return _native.triangle(as_array(m), k, False)
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> ndarray:
@@ -264,7 +243,7 @@ def fill_diagonal(a: ndarray, val: ArrayLike, wrap: bool = False) -> None:
         a.flat[:: a.shape[1] + 1] = val
         return
     line = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
-    if isinstance(a, _native.HostArray) and is_scalar(val):
+    if is_scalar(val):
         line[...] = val
     else:
         line.flat = val

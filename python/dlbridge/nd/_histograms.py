@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 _FLOAT64, _INT64 = BY_NAME["float64"], BY_NAME["int64"]
+_FEW = 4096  # numbers, each of which a GPU's blocks count by themselves
 
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0) -> ndarray:
@@ -70,9 +71,9 @@ def _largest_of_naturals(x: ndarray) -> int:
 
 
 def _counts(x: ndarray, n: int) -> ndarray:
-    """How often each of the numbers from 0 to n - 1 occurs. By sorting on a GPU, where many threads would wait for one
-    place; the host adds to it."""
-    if isinstance(x, _native.HostArray):
+    """How often each of the numbers from 0 to n - 1 occurs. A GPU sorts what it counts by many numbers; the counts of
+    few fit into each of its blocks."""
+    if isinstance(x, _native.HostArray) or n <= _FEW:
         counts = _native.empty((n,), _INT64, device=x.device)
         counts.fill(0)
         _native.index_combine(counts, x, 1)
@@ -126,7 +127,7 @@ def histogram(
     flat = a.ravel()
     common = _native.result_type(flat.dtype, edges.dtype)
     flat, marks = flat.astype(common, copy=False), edges.astype(common, copy=False)
-    counts = _binned_on_host(flat, marks, w) if isinstance(flat, _native.HostArray) else _binned(flat, marks, w)
+    counts = _binned(flat, marks, w)
     if density:
         return counts / (edges[1:] - edges[:-1]).astype(_FLOAT64, copy=False) / counts.sum(), edges
     return counts, edges
@@ -137,24 +138,13 @@ def _weight_dtype(w: ndarray) -> Any:
 
 
 def _binned(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
-    """The counts of the bins between the marks, or the sums of the weights."""
-    if w is None:
+    """The counts of the bins between the marks, or the sums of the weights. What lies outside has a bin before the
+    first and one behind the last. By many bins a GPU counts what it has sorted."""
+    if w is None and marks.size >= _FEW and not isinstance(flat, _native.HostArray):
         ordered = _native.sort(flat, 0, False, False)
         below = _native.searchsorted_flat(ordered, marks, False)
         below[-1:] = _native.searchsorted_flat(ordered, marks[-1:], True)
         return below[1:] - below[:-1]
-    position = _native.searchsorted_flat(marks, flat, True) - 1
-    position = _native.where(flat == marks[-1], marks.size - 2, position)
-    inside = (flat >= marks[0]) & (flat <= marks[-1])
-    sums = _native.empty((marks.size - 1,), _weight_dtype(w), device=flat.device)
-    sums.fill(0)
-    _native.index_combine(sums, position[inside], w[inside].astype(sums.dtype, copy=False))
-    return sums.astype(w.dtype, copy=False)
-
-
-def _binned_on_host(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
-    """The same without a sort, and without the elements that lie outside: they have a bin before the first and one
-    behind the last."""
     position = _native.searchsorted_flat(marks, flat, True)
     at_end = flat == marks[-1]  # these belong to the bin before it
     if w is None:

@@ -99,12 +99,11 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
         return
     if values.size not in (1, positions.size):
         values = _over_and_over(values, positions.size)
-    dense_on_host = isinstance(a, _native.HostArray) and a._flags[0]
-    if mode != "raise" or not dense_on_host:
+    lies_flat = a.ndim == 1 or a._flags[0]
+    if mode != "raise" or not lies_flat:
         positions = _within(positions.astype(_INT64, copy=False), a.size, mode, "put")
-    if dense_on_host:
-        flat = a.reshape(-1)  # the host refuses positions out of bounds before it writes
-        flat[positions] = values
+    if lies_flat:  # the host refuses positions out of bounds before it writes, a device clamps them
+        a.reshape(-1)[positions] = values
         return
     if mode == "raise":  # a negative position counts from the end of the flat array, not of an axis
         if isinstance(a, _native.HostArray):

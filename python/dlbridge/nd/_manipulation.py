@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Axis, Shape
 
 ndarray = _native.ndarray
-_empty_like = _native.late("_creation", "empty_like")
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
@@ -234,35 +233,19 @@ def roll(a: ArrayLike, /, shift: int | Sequence[int] | ndarray, axis: Axis = Non
     if hasattr(shift, "tolist"):
         shift = shift.tolist()
     if axis is None:
-        shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
-        return roll(a.ravel(), sum(shifts), 0).reshape(a.shape)
+        step = sum(map(index, shift)) if isinstance(shift, (tuple, list)) else index(shift)
+        return _native.roll(a.ravel(), (step % (a.size or 1),)).reshape(a.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if len(shifts) not in (1, len(axes)) and len(axes) != 1:
         raise ValueError(f"roll(): {len(shifts)} shifts for {len(axes)} axes; give one for all, or one for each")
     shifts = shifts * (len(axes) if len(shifts) == 1 else 1)
     axes = tuple(axes) * (len(shifts) if len(axes) == 1 else 1)
-    by_axis: dict[int, int] = {}
+    steps = [0] * a.ndim
     for step, one_axis in zip(shifts, axes, strict=True):
         position = normalize_axis(one_axis, a.ndim, "roll")
-        by_axis[position] = by_axis.get(position, 0) + index(step)
-    out = _empty_like(a) if isinstance(a, _native.HostArray) else _native.empty(a.shape, a.dtype, device=a.device)
-    if a.size:
-        _copy_rolled(out, a, [(position, step % a.shape[position]) for position, step in by_axis.items()])
-    return out
-
-
-def _copy_rolled(out: ndarray, a: ndarray, moves: list[tuple[int, int]]) -> None:
-    """Copies block by block: each axis that moves splits the array in two."""
-    moves = [(axis, step) for axis, step in moves if step]
-    if not moves:
-        out[...] = a
-        return
-    axis, step = moves[0]
-    head, tail = (slice(None),) * axis + (slice(None, step),), (slice(None),) * axis + (slice(step, None),)
-    front, back = (slice(None),) * axis + (slice(None, -step),), (slice(None),) * axis + (slice(-step, None),)
-    _copy_rolled(out[tail], a[front], moves[1:])
-    _copy_rolled(out[head], a[back], moves[1:])
+        steps[position] = (steps[position] + index(step)) % (a.shape[position] or 1)
+    return _native.roll(a, steps)
 
 
 def _sections(ary: ndarray, indices_or_sections: Any, axis: int) -> list[ndarray]:

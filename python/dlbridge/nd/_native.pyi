@@ -313,6 +313,9 @@ def argsort(
 def take(
     a: Any, indices: Any, /, axis: SupportsIndex | None = None, out: ndarray | None = None, mode: str = "raise"
 ) -> ndarray: ...
+def nonzero_rows(x: ndarray) -> ndarray: ...
+def triangle(x: ndarray, k: int, lower: bool) -> ndarray: ...
+def roll(x: ndarray, steps: Sequence[int]) -> ndarray: ...
 def index_combine(x: ndarray, key: Any, values: Any, op: str = "add") -> None: ...
 def nonzero(x: ndarray, /) -> tuple[ndarray, ...]: ...
 def searchsorted_flat(sorted: ndarray, values: ndarray, right: bool = False) -> ndarray: ...
@@ -332,7 +335,6 @@ def count_table(law: str, most: int, a: float, b: float = 0.0, c: float = 0.0) -
 def count_fill(
     out: ndarray, law: str, seed: int, a: ndarray, b: ndarray | None = None, c: ndarray | None = None
 ) -> None: ...
-def angle_fill(out: ndarray, mu: float, kappa: float, seed: int) -> None: ...
 def trials_fill(out: ndarray, sums: ndarray, trials: int, seed: int, offset: int) -> None: ...
 
 class BitStream:
@@ -386,6 +388,7 @@ atan: ufunc
 atan2: ufunc
 atanh: ufunc
 bitwise_and: ufunc
+bitwise_count: ufunc
 bitwise_invert: ufunc
 bitwise_left_shift: ufunc
 bitwise_not: ufunc
@@ -400,6 +403,8 @@ conjugate: ufunc
 copysign: ufunc
 cos: ufunc
 cosh: ufunc
+deg2rad: ufunc
+degrees: ufunc
 divide: ufunc
 equal: ufunc
 erf: ufunc
@@ -407,6 +412,7 @@ exp: ufunc
 exp2: ufunc
 expit: ufunc
 expm1: ufunc
+fabs: ufunc
 floor: ufunc
 floor_divide: ufunc
 fmax: ufunc
@@ -421,6 +427,7 @@ invert: ufunc
 isfinite: ufunc
 isinf: ufunc
 isnan: ufunc
+lcm: ufunc
 left_shift: ufunc
 less: ufunc
 less_equal: ufunc
@@ -429,6 +436,7 @@ log10: ufunc
 log1p: ufunc
 log2: ufunc
 logaddexp: ufunc
+logaddexp2: ufunc
 logical_and: ufunc
 logical_not: ufunc
 logical_or: ufunc
@@ -443,6 +451,8 @@ not_equal: ufunc
 positive: ufunc
 pow: ufunc
 power: ufunc
+rad2deg: ufunc
+radians: ufunc
 reciprocal: ufunc
 remainder: ufunc
 right_shift: ufunc
@@ -451,6 +461,7 @@ rsqrt: ufunc
 sign: ufunc
 signbit: ufunc
 sin: ufunc
+sinc: ufunc
 sinh: ufunc
 sqrt: ufunc
 square: ufunc

@@ -158,7 +158,7 @@ def argwhere(a: ArrayLike) -> ndarray:
     a = as_array(a)
     if a.ndim == 0:
         return _native.empty((int(bool(a)), 0), _INT64, device=a.device)
-    return _native.stack(_native.nonzero(a), 0).T  # laid out as NumPy does it
+    return _native.nonzero_rows(a).T  # laid out as NumPy does it
 
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /) -> Any:
@@ -213,9 +213,14 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
     return edges.size - searchsorted(edges[::-1], values, side)
 
 
+_READ_AT_ONCE = 4096  # elements: a device's are copied to the host sooner than it answers several questions
+
+
 def _decreases(edges: ndarray) -> bool:
     """Whether the bins decrease: where the first of them differ, none before the others. NaN is neither more nor
     less."""
+    if not isinstance(edges, _native.HostArray) and edges.size <= _READ_AT_ONCE:
+        return _decreases(_native.to_device(edges, "cpu"))  # waited for once
     before, after = edges[:-1], edges[1:]
     differs = before != after
     if edges.size < 2 or not bool(differs.any()):

@@ -68,13 +68,21 @@ def _run_lengths(begin: ndarray, size: int) -> ndarray:
 
 
 def _counted(x: ndarray) -> tuple[ndarray, ndarray]:
-    """values and counts of the unique elements, each NaN one. The host does without their positions."""
-    if not isinstance(x, _native.HostArray) or x.size == 0:
-        values, _, _, counts = _grouped(x, False)
-        return values, counts
+    """values and counts of the unique elements, each NaN one."""
+    if x.size == 0:
+        return x.ravel(), _native.empty((0,), _INT64, device=x.device)
     ordered = _native.sort(x.ravel(), 0, False, False)
     begin = _native.nonzero(_differs_from_before(ordered, False))[0]
     return _native.take(ordered, begin, 0), _run_lengths(begin, ordered.size)
+
+
+def _inverted(x: ndarray) -> tuple[ndarray, ndarray]:
+    """values and inverse of the unique elements, each NaN one. Of few possible ones each element is looked up."""
+    if x.itemsize <= 2 and not is_inexact(x) and x.size:
+        values = _values(x, False)
+        return values, _native.searchsorted_flat(values, x.ravel(), False)
+    values, _, inverse, _ = _grouped(x, False)
+    return values, inverse
 
 
 def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, ndarray]:
@@ -162,7 +170,7 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     """(values, inverse_indices) of the unique elements; each NaN is one. Source: Array API 2024.12."""
     x = as_array(x)
-    values, _, inverse, _ = _grouped(x, False)
+    values, inverse = _inverted(x)
     return UniqueInverseResult(values, inverse.reshape(x.shape))
 
 

@@ -123,23 +123,17 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
         raise ValueError(f"{self.__name__}.at: it takes {self.nin} operand(s) for each position")
     if b is not None and hasattr(b, "ndim") and not isinstance(b, ndarray):  # as an assignment takes it
         b = _native.asarray(b, device=a.device)
-    if b is not None and isinstance(a, _native.HostArray) and _combine_on_host(self.__name__, a, indices, b):
+    if b is not None and _combine(self.__name__, a, indices, b):
         return
     positions = count_up(a.size, a.device).reshape(a.shape)[indices]
     operands: list[ndarray] = []
     if b is not None:
         operands = [_native.broadcast_to(as_operands(a, b)[1], positions.shape).ravel()]
-    positions = positions.ravel()
-    if self.__name__ in ("add", "subtract") and a.dtype != "bool" and _native.result_type(a, operands[0]) == a.dtype:
-        step = operands[0].astype(a.dtype, copy=False)
-        _native.index_combine(a, _places(positions, a), step if self.__name__ == "add" else _native.negative(step))
-        return
-    _one_after_the_other(self, a, positions, operands)
+    _one_after_the_other(self, a, positions.ravel(), operands)
 
 
-def _combine_on_host(name: str, a: ndarray, indices: Any, b: Any) -> bool:
-    """ufunc_at() by one walk over the positions, which the host's kernels take in their order, for the operations that
-    these have; False where nothing was done."""
+def _combine(name: str, a: ndarray, indices: Any, b: Any) -> bool:
+    """ufunc_at() by one kernel, for the operations that it has; False where nothing was done."""
     if name not in ("add", "subtract", "maximum", "minimum"):
         return False
     step = as_operands(a, b)[1]

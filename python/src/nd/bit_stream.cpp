@@ -92,8 +92,8 @@ class Names {
 };
 
 constexpr const char* kDistributions[] = {
-    "uniform",  "normal",          "integer", "exponential", "laplace", "logistic",          "gumbel",
-    "rayleigh", "standard_cauchy", "gamma",   "log_gamma",   "poisson", "negative_binomial", "zipf"};
+    "uniform",         "normal", "integer",   "exponential", "laplace",           "logistic", "gumbel",  "rayleigh",
+    "standard_cauchy", "gamma",  "log_gamma", "poisson",     "negative_binomial", "zipf",     "vonmises"};
 Names<Distribution, std::size(kDistributions)> distributions(kDistributions);
 constexpr const char* kFormulas[] = {"triangular", "wald", "geometric", "logseries"};
 Names<Formula, std::size(kFormulas)> formulas(kFormulas);

@@ -74,16 +74,6 @@ PyObject* trials_fill(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
-constexpr char kAngleFill[] = "angle_fill($module, out, mu, kappa, seed)\n--\n\n"
-                              "Fills a dense array on the host with angles of the von Mises distribution.";
-PyObject* angle_fill(PyObject*, const Call& a) {
-  const double mu = a.number(1, 0.0), kappa = a.number(2, 0.0);
-  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(3));
-  checked(PyErr_Occurred() == nullptr);
-  throw_if_bad(core::fill_angles(a.array(0), mu, kappa, seed), a.operation());
-  Py_RETURN_NONE;
-}
-
 // --- arange ----------------------------------------------------------------------------------------------------------
 
 // A Python int or float, so small that doubles hold all that is computed with it exactly.
@@ -145,7 +135,7 @@ PyObject* arange(PyObject*, const Call& a) {
 void init_fills(PyObject* module) {
   add_functions(module,
                 {method<kRangeFill, range_fill>(), method<kCountTable, count_table>(), method<kCountFill, count_fill>(),
-                 method<kTrialsFill, trials_fill>(), method<kAngleFill, angle_fill>(), method<kArange, arange>()});
+                 method<kTrialsFill, trials_fill>(), method<kArange, arange>()});
 }
 
 }  // namespace dlbridge::py::nd

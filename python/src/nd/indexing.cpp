@@ -203,8 +203,7 @@ PyObject* take(PyObject*, const Call& a) {
 
 constexpr char kIndexCombine[] =
     "index_combine($module, x, key, values, op='add')\n--\n\n"
-    "x[key] = op(x[key], values), where positions named more than once all count; 'maximum' and 'minimum' on the host "
-    "alone.";
+    "x[key] = op(x[key], values), where positions named more than once all count; op: 'add', 'maximum' or 'minimum'.";
 PyObject* index_combine(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
   const core::Input value = a.operand(2);
@@ -232,6 +231,11 @@ PyObject* nonzero(PyObject*, PyObject* object) {
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k), out.commit());
   }
   return tuple.release();
+}
+
+constexpr char kNonzeroRows[] = "nonzero_rows($module, x)\n--\n\nWhat nonzero() gives as one array, a row for each axis.";
+PyObject* nonzero_rows(PyObject*, const Call& a) {
+  return make_result(a.operation(), [&](Tensor& out) { return core::nonzero_rows(a.array(0), out); });
 }
 
 constexpr char kSearchsorted[] = "searchsorted()";
@@ -277,7 +281,7 @@ std::vector<PyType_Slot> subscript_slots() {
 }
 
 void init_indexing(PyObject* module) {
-  add_functions(module, {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(),
+  add_functions(module, {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(), method<kNonzeroRows, nonzero_rows>(),
                          method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
                          method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
 }

@@ -23,14 +23,8 @@ inline std::vector<DType> dtypes_of(DTypeSet set) {
 }
 inline std::size_t itemsize(DType t) { return info(t).itemsize; }
 
-inline DType result_dtype(Op op, DType compute) {
-  if (info(op).rule == TypeRule::kCompare) return DType::kBool;
-  if (info(op).rule != TypeRule::kReal) return compute;
-  if (compute == DType::kComplex64) return DType::kFloat32;
-  return compute == DType::kComplex128 ? DType::kFloat64 : compute;
-}
 inline DType operand_dtype(Op op, DType compute, int operand) {
-  if (operand == 0) return result_dtype(op, compute);
+  if (operand == 0) return result_dtype(info(op).rule, compute);
   return op == Op::kWhere && operand == 1 ? DType::kBool : compute;
 }
 

@@ -22,7 +22,7 @@ ElementwiseArgs bench_args(Op op, DType compute, std::vector<std::int64_t> shape
     args.size *= args.shape[d];
   }
   for (int k = 0; k < args.operands; ++k) {
-    args.dtype[k] = k == 0 ? result_dtype(op, compute) : op == Op::kWhere && k == 1 ? DType::kBool : compute;
+    args.dtype[k] = k == 0 ? result_dtype(info(op).rule, compute) : op == Op::kWhere && k == 1 ? DType::kBool : compute;
     args.data[k] = bench_memory[k];
     for (int d = 0; d < args.ndim; ++d)
       args.strides[k][d] =

@@ -197,13 +197,6 @@ void lay_out(ElementwiseArgs& args, int k, Operand& operand, Values values, bool
   }
 }
 
-DType result_dtype(Op op, DType compute) {
-  if (info(op).rule == TypeRule::kCompare) return DType::kBool;
-  if (info(op).rule != TypeRule::kReal) return compute;
-  if (compute == DType::kComplex64) return DType::kFloat32;
-  return compute == DType::kComplex128 ? DType::kFloat64 : compute;
-}
-
 constexpr std::int64_t kExtents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 64, 100, 128, 257};
 
 void random_call(Op op, DType compute, bool mixed) {
@@ -214,7 +207,7 @@ void random_call(Op op, DType compute, bool mixed) {
   const auto all = dtypes_of(kAllSet);
   for (int k = 0; k < args.operands; ++k) {
     const bool condition = op == Op::kWhere && k == 1;
-    args.dtype[k] = k == 0 ? result_dtype(op, compute) : condition ? DType::kBool : compute;
+    args.dtype[k] = k == 0 ? result_dtype(info(op).rule, compute) : condition ? DType::kBool : compute;
     if (mixed && !condition && draw(2) == 0)
       args.dtype[k] = all[static_cast<std::size_t>(draw(static_cast<std::int64_t>(all.size())))];
   }
@@ -236,7 +229,8 @@ void random_call(Op op, DType compute, bool mixed) {
   if (args.contiguous && draw(2) == 0)  // still dense, but no vector is aligned
     for (int k = 0; k < args.operands; ++k)
       operands[static_cast<std::size_t>(k)].base = info(args.dtype[k]).itemsize * (draw(2) + 1);
-  const double near_zero = op == Op::kLogaddexp ? 16 : 1;  // the sum of its two terms may cancel
+  const bool cancels = op == Op::kLogaddexp || op == Op::kLogaddexp2 || op == Op::kSinc;  // near zero
+  const double near_zero = cancels ? 16 : 1;
   check(args, operands, inexact ? tolerance(compute) * near_zero : 0);
 }
 

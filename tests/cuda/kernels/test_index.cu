@@ -138,15 +138,18 @@ void compare_long_moves(bool few) {
         }
 }
 
-void compare_sums() {
+constexpr Op kCombining[] = {Op::kAdd, Op::kMaximum, Op::kMinimum};
+
+void compare_combined() {
   std::mt19937 random(32);
   DeviceWorkspace workspace;
   for (unsigned d = 0; d < 32; ++d) {
     const auto dtype = static_cast<DType>(d);
     if (!contains(kAllSet, dtype)) continue;
-    for (int trial = 0; trial < 12; ++trial) {
-      IndexCase c = random_index_case(random, info(dtype).itemsize, trial % 3 == 0);
+    for (int trial = 0; trial < 24; ++trial) {
+      IndexCase c = random_index_case(random, info(dtype).itemsize, trial % 4 == 0);
       c.args.accumulate = true;
+      c.args.combine = kCombining[trial % 3];
       c.args.dtype = dtype;
       const Bytes base = small_numbers(random, dtype, c.base_size), values = small_numbers(random, dtype, c.value_size);
       const Result got = on_device(c, values, base, true, 0, workspace.get());
@@ -157,14 +160,18 @@ void compare_sums() {
   }
 }
 
-void compare_long_sums() {
+void compare_long_combined() {
   std::mt19937 random(33);
   DeviceWorkspace workspace;
-  for (const std::int64_t count : {1, 31, 32, 33, 64, 65, 1000, 20000})
-    for (const std::int64_t places : {1, 2, 3, 30, 70000})
+  const DType dtypes[] = {DType::kInt64, DType::kInt32,   DType::kUInt16,  DType::kUInt8,
+                          DType::kBool,  DType::kFloat32, DType::kFloat16, DType::kComplex128};
+  unsigned turn = 0;
+  for (const std::int64_t count : {1, 31, 32, 33, 64, 65, 1000, 1025, 20000})
+    for (const std::int64_t places : {1, 2, 3, 30, 1023, 1024, 4096, 4097, 70000})
       for (const std::int64_t columns : {1, 5}) {
-        for (const DType dtype : {DType::kInt64, DType::kFloat32, DType::kUInt8}) {
-          const IndexCase c = rows_case(random, dtype, count, columns, places, random() % 2 == 0);
+        for (const DType dtype : dtypes) {
+          IndexCase c = rows_case(random, dtype, count, columns, places, random() % 2 == 0);
+          c.args.combine = kCombining[turn++ % 3];
           const Bytes base = small_numbers(random, dtype, c.base_size),
                       values = small_numbers(random, dtype, c.value_size);
           const std::string detail =
@@ -244,7 +251,7 @@ void compare_search() {
   for (unsigned d = 0; d < 32; ++d) {
     const auto dtype = static_cast<DType>(d);
     if (!contains(kAllSet, dtype)) continue;
-    for (const std::int64_t n : {0, 1, 2, 500}) {
+    for (const std::int64_t n : {0, 1, 2, 500, 1024, 1025, 2049, 16385}) {
       const std::int64_t count = 700;
       const auto itemsize = static_cast<std::int64_t>(info(dtype).itemsize);
       Bytes sorted = random_bytes(random, n * itemsize), values = random_bytes(random, count * itemsize);
@@ -271,6 +278,40 @@ void compare_search() {
                      std::string(info(dtype).name));
       }
     }
+  }
+}
+
+// Dims of every number, at each alignment that a dtype allows, and strides of either sign.
+void compare_triangles() {
+  std::mt19937 random(39);
+  for (int trial = 0; trial < 300; ++trial) {
+    TriangleArgs args{};
+    args.itemsize = 1 << (trial % 5);
+    args.lower = trial % 2 == 0;
+    args.ndim = 2 + trial % 3;
+    args.size = 1;
+    std::int64_t end = 0, start = 0;
+    const std::int64_t unit = args.itemsize >= 8 && trial % 7 == 0 ? args.itemsize / 2 : args.itemsize;
+    for (int d = 0; d < args.ndim; ++d) {
+      args.shape[d] = 1 + random() % (d < 2 ? 70 : 3);
+      args.size *= args.shape[d];
+      args.strides[d] = unit * (static_cast<std::int64_t>(random() % 400) - 200);
+      if (trial % 3 == 0 && d == 0) args.strides[0] = args.itemsize;
+      (args.strides[d] < 0 ? start : end) += (args.shape[d] - 1) * args.strides[d];
+    }
+    args.diagonal = static_cast<std::int64_t>(random() % 160) - 80;
+    const Bytes in = random_bytes(random, end - start + args.itemsize);
+    Bytes wanted(static_cast<std::size_t>(args.size * args.itemsize));
+    args.in = in.data() - start;
+    args.out = wanted.data();
+    DEVICE_CHECK(host_kernels::triangle(args) == 0);
+    const DeviceBytes there(in.data(), in.size(), static_cast<std::size_t>(unit % args.itemsize));
+    const DeviceBytes out(wanted.size());
+    args.in = static_cast<const unsigned char*>(there.data()) - start;
+    args.out = out.data();
+    args.stream = kLegacyStream;
+    DEVICE_CHECK(cuda_kernels::triangle(args) == 0);
+    DEVICE_CHECK(out.get() == wanted, "trial " + std::to_string(trial));
   }
 }
 
@@ -353,8 +394,9 @@ int main(int argc, char** argv) {
   using namespace dlbridge::nd;
   compare_moves();
   compare_long_moves(testing::has_option(argc, argv, "--small"));
-  compare_sums();
-  compare_long_sums();
+  compare_combined();
+  compare_long_combined();
+  compare_triangles();
   check_clamping();
   compare_nonzero();
   compare_search();

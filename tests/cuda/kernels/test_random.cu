@@ -115,7 +115,7 @@ void compare_all() {
       for (const DType dtype : floats)
         for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential,
                        Distribution::kLaplace, Distribution::kLogistic, Distribution::kGumbel, Distribution::kRayleigh,
-                       Distribution::kCauchy, Distribution::kGamma, Distribution::kLogGamma})
+                       Distribution::kCauchy, Distribution::kGamma, Distribution::kLogGamma, Distribution::kVonMises})
           compare(request(d, dtype, n), offset);
       for (const DType dtype : floats) {
         RandomArgs args = request(Distribution::kUniform, dtype, n);

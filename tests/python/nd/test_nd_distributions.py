@@ -320,7 +320,7 @@ def test_there_is_nothing_to_choose_from_a_number_that_is_no_integer(device):
 
 
 @pytest.mark.parametrize(
-    ("name", "counters"), [("vonmises", 1), ("gamma", 1000), ("laplace", 500), ("negative_binomial", 1000)]
+    ("name", "counters"), [("vonmises", 1000), ("gamma", 1000), ("laplace", 500), ("negative_binomial", 1000)]
 )
 def test_counters_do_not_depend_on_what_was_rejected(device, name, counters):
     """So that what is drawn next is the same on every device."""

@@ -60,7 +60,7 @@ def _compute_dtype(node: Node) -> str:
     """The dtype that the operands of a node are cast to."""
     if node.operation in COMPARISONS or node.operation in tracing.LOGICAL:
         return _comparison_dtype(node.inputs)
-    if node.dtype == "bool" or node.operation == "absolute":
+    if node.dtype == "bool" or node.operation in ("absolute", "bitwise_count"):
         return node.inputs[0].dtype
     return node.dtype
 

@@ -1,5 +1,5 @@
-// The accumulating scatter on CUDA: values are summed by destination in a tree that depends on the sorted order alone,
-// so that the result is the same on every run, also for floats.
+// The combining scatter whose order would show, on CUDA: values are combined by destination in a tree that depends on
+// the sorted order alone, so that the result is the same on every run, also for floats.
 //
 // The sorted positions are cut into tiles of kTile. A thread walks one tile for one column (an element of the dims that
 // are not indexed). A destination whose positions lie within the tile is written at once; the sums of those that reach
@@ -27,47 +27,22 @@ struct Level {
   arith_t<T>* next_sums;
 };
 
-struct AccumulateArgs {
-  const unsigned char* values;
-  unsigned char* base;
-  IndexSpace space;
-  IndexDims<std::uint64_t> column_dims;
-  Divider64 columns;
-};
-
-__device__ std::int64_t offset_in(const IndexDims<std::uint64_t>& dims, const std::int64_t* strides, std::uint64_t at) {
-  std::int64_t offset = 0;
-  for (int d = 0; d < dims.ndim - 1; ++d) offset += static_cast<std::int64_t>(dims.shape[d].split(at)) * strides[d];
-  return dims.ndim > 0 ? offset + static_cast<std::int64_t>(at) * strides[dims.ndim - 1] : 0;
-}
-
-template <class T, bool kFirst>
+template <Op op, class T, bool kFirst>
 __global__ void __launch_bounds__(kIndexThreads)
-    accumulate_tiles(const __grid_constant__ AccumulateArgs args, const __grid_constant__ Level<T> level) {
+    combine_tiles(const __grid_constant__ CombineArgs args, const __grid_constant__ Level<T> level) {
   using A = arith_t<T>;
-  const IndexSpace& space = args.space;
   const std::int64_t tiles = (level.items + kTile - 1) / kTile;
   auto tile_at = std::uint64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
   const auto column = static_cast<std::int64_t>(args.columns.split(tile_at));
   const auto tile = static_cast<std::int64_t>(tile_at);
   const auto columns = static_cast<std::int64_t>(args.columns.divisor);
   if (tile >= tiles) return;
-  const unsigned char* values =
-      args.values + offset_in(args.column_dims, args.column_dims.value_strides, static_cast<std::uint64_t>(column));
-  unsigned char* base =
-      args.base + offset_in(args.column_dims, args.column_dims.base_strides, static_cast<std::uint64_t>(column));
 
   const auto kind_of = [&](std::int64_t i) { return level.kinds == nullptr ? std::uint8_t{kBegins} : level.kinds[i]; };
   const auto position_of = [&](std::int64_t i) { return level.positions == nullptr ? i : level.positions[i]; };
-  const auto write = [&](std::int64_t position, A sum) {
-    unsigned char* to = base;
-    for (int k = 0; k < space.arrays; ++k) {
-      const IndexArray& array = space.array[k];
-      to +=
-          array.resolve(offset_in(space.dims, array.strides, static_cast<std::uint64_t>(position))) * array.axis_stride;
-    }
-    T* out = reinterpret_cast<T*>(to);
-    *out = cast<T>(accumulated<T>(load(out), sum));
+  const auto write = [&](std::int64_t position, A found) {
+    T* out = args.place<T>(position, column);
+    *out = cast<T>(combined<op, T>(load(out), found));
   };
   const auto emit = [&](int slot, Kind kind, std::int64_t position, A sum) {
     const std::int64_t item = tile * 2 + slot;
@@ -101,11 +76,9 @@ __global__ void __launch_bounds__(kIndexThreads)
     if (kind == kAbsent) continue;
     position = position_of(i);
     A value;
-    if constexpr (kFirst)
-      value = load(reinterpret_cast<const T*>(
-          values + offset_in(space.dims, space.dims.value_strides, static_cast<std::uint64_t>(position))));
+    if constexpr (kFirst) value = args.value<T>(position, column);
     else value = level.sums[i * columns + column];
-    sum = open ? accumulated<T>(sum, value) : value;
+    sum = open ? combined<op, T>(sum, value) : value;
     open = true;
   }
   if (level.next_kinds == nullptr) {  // nothing reaches over an edge
@@ -114,8 +87,8 @@ __global__ void __launch_bounds__(kIndexThreads)
   }
   if (open && leading) {
     emit(0, kContinues, position, sum);
-    // A destination that fills the tile and goes on: the second item keeps the chain unbroken, and adds nothing.
-    emit(1, to_right ? kContinues : kAbsent, position, A(0));
+    // A destination that fills the tile and goes on: the second item keeps the chain unbroken, and changes nothing.
+    emit(1, to_right ? kContinues : kAbsent, position, op == Op::kAdd ? A(0) : sum);
     return;
   }
   if (open && !to_right) write(position, sum);
@@ -123,10 +96,11 @@ __global__ void __launch_bounds__(kIndexThreads)
   emit(1, open && to_right ? kBegins : kAbsent, position, sum);
 }
 
-template <class T>
-int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::int64_t columns, const IndexArgs& loop) {
+template <Op op, class T>
+int run_levels(const CombineArgs& args, const SortedPositions& sorted, const IndexArgs& loop) {
   using A = arith_t<T>;
   const cudaStream_t stream = stream_of(loop);
+  const auto columns = static_cast<std::int64_t>(args.columns.divisor);
   Level<T> level{sorted.count, sorted.starts, sorted.order, nullptr, nullptr, nullptr, nullptr};
   for (bool first = true;; first = false) {
     const std::int64_t tiles = (level.items + kTile - 1) / kTile;
@@ -139,8 +113,8 @@ int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::i
         return kErrorMemory;
     }
     const unsigned blocks = blocks_for(tiles * columns);
-    if (first) accumulate_tiles<T, true><<<blocks, kIndexThreads, 0, stream>>>(args, level);
-    else accumulate_tiles<T, false><<<blocks, kIndexThreads, 0, stream>>>(args, level);
+    if (first) combine_tiles<op, T, true><<<blocks, kIndexThreads, 0, stream>>>(args, level);
+    else combine_tiles<op, T, false><<<blocks, kIndexThreads, 0, stream>>>(args, level);
     if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
     if (last) return 0;
     level = {tiles * 2, level.next_kinds, level.next_positions, level.next_sums, nullptr, nullptr, nullptr};
@@ -149,24 +123,13 @@ int run_levels(const AccumulateArgs& args, const SortedPositions& sorted, std::i
 
 }  // namespace
 
-int scatter_add(const IndexArgs& loop) {
-  AccumulateArgs args{};
-  args.values = static_cast<const unsigned char*>(loop.values);
-  args.base = static_cast<unsigned char*>(loop.base);
-  args.space = index_space(loop);
-  std::int64_t columns = 1;
-  for (int d = 0; d < loop.ndim; ++d) {
-    if (is_index_dim(loop, d)) continue;
-    const int n = args.column_dims.ndim++;
-    args.column_dims.shape[n] = Divider64::of(loop.shape[d]);
-    args.column_dims.value_strides[n] = loop.value_strides[d];
-    args.column_dims.base_strides[n] = loop.base_strides[d];
-    columns *= loop.shape[d];
-  }
-  args.columns = Divider64::of(columns);
+int combine_sorted(const IndexArgs& loop, const CombineArgs& args) {
   SortedPositions sorted;
   if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
-  return visit_accumulated(loop.dtype, [&]<class T>() { return run_levels<T>(args, sorted, columns, loop); });
+  return visit_combined<kAllSet>(loop.combine, loop.dtype, [&]<Op op, class T>() {
+    if constexpr (op == Op::kAdd || is_complex_v<T>) return run_levels<op, T>(args, sorted, loop);
+    else return kErrorUnsupported;  // combined at once
+  });
 }
 
 }  // namespace dlbridge::nd::cuda_kernels
