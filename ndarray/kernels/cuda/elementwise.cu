@@ -121,7 +121,9 @@ int elementwise(const ElementwiseArgs& args) {
   bool casts = false;
   for (int k = 0; k < args.operands; ++k) {
     const bool condition = args.op == Op::kWhere && k == 1;
-    const DType wanted = k == 0 ? result_dtype(info(args.op).rule, args.compute) : condition ? DType::kBool : args.compute;
+    const DType wanted = k == 0      ? result_dtype(info(args.op).rule, args.compute)
+                         : condition ? DType::kBool
+                                     : args.compute;
     const bool scalar = (args.scalar_mask >> k & 1) != 0;
     const DType given = scalar ? wanted : args.dtype[k];
     const bool direct = k == 0 ? is_same_result_bits(wanted, given) : is_same_bits(given, wanted);

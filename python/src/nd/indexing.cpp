@@ -233,7 +233,8 @@ PyObject* nonzero(PyObject*, PyObject* object) {
   return tuple.release();
 }
 
-constexpr char kNonzeroRows[] = "nonzero_rows($module, x)\n--\n\nWhat nonzero() gives as one array, a row for each axis.";
+constexpr char kNonzeroRows[] =
+    "nonzero_rows($module, x)\n--\n\nWhat nonzero() gives as one array, a row for each axis.";
 PyObject* nonzero_rows(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::nonzero_rows(a.array(0), out); });
 }
@@ -281,9 +282,10 @@ std::vector<PyType_Slot> subscript_slots() {
 }
 
 void init_indexing(PyObject* module) {
-  add_functions(module, {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(), method<kNonzeroRows, nonzero_rows>(),
-                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
-                         method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
+  add_functions(module,
+                {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(),
+                 method<kNonzeroRows, nonzero_rows>(), method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
+                 method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
 }
 
 }  // namespace dlbridge::py::nd

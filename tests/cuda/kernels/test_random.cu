@@ -50,7 +50,9 @@ double precision(DType dtype) {
   }
 }
 
-bool of_counts(Distribution distribution) { return distribution >= Distribution::kPoisson; }
+bool of_counts(Distribution distribution) {
+  return distribution >= Distribution::kPoisson && distribution <= Distribution::kZipf;
+}
 
 // Counts whose acceptance, or whose gamma variate, the last digit of a logarithm decides: next to none.
 bool nearly_equal(const Bytes& a, const Bytes& b) {
