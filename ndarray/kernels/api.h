@@ -182,8 +182,8 @@ struct SearchArgs {
   StreamHandle stream;
 };
 
-// out[…, i, j] = in[…, i, j] where j - i is at most `diagonal` (lower) or at least that, and 0 elsewhere. Dims are innermost
-// first: columns, rows, and others, which are merged. out is dense in C order.
+// out[…, i, j] = in[…, i, j] where j - i is at most `diagonal` (lower) or at least that, and 0 elsewhere. Dims are
+// innermost first: columns, rows, and others, which are merged. out is dense in C order.
 struct TriangleArgs {
   int itemsize;  // 1, 2, 4, 8, 16
   bool lower;

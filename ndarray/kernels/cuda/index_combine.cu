@@ -1,6 +1,6 @@
-// The combining scatter on CUDA. Where no order of the values shows in the result, as in sums of integers, which wrap, and
-// in maxima and minima, each value goes to its destination by an atomic operation; where destinations are few and many
-// values meet, to a block's own copy of them first. Others are sorted.
+// The combining scatter on CUDA. Where no order of the values shows in the result, as in sums of integers, which wrap,
+// and in maxima and minima, each value goes to its destination by an atomic operation; where destinations are few and
+// many values meet, to a block's own copy of them first. Others are sorted.
 #include <algorithm>
 #include <cstdint>
 

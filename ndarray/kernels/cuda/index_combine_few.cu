@@ -1,5 +1,5 @@
-// Sums at few destinations on CUDA, of one index array and one column: many values meet at each, so every block, or every
-// warp of floats, has a copy of all destinations in shared memory.
+// Sums at few destinations on CUDA, of one index array and one column: many values meet at each, so every block, or
+// every warp of floats, has a copy of all destinations in shared memory.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// searchsorted on CUDA: a thread searches for several values at a time. The keys of a short row lie in the shared memory
-// of each block; of a long one the first steps of all searches meet in the caches.
+// searchsorted on CUDA: a thread searches for several values at a time. The keys of a short row lie in the shared
+// memory of each block; of a long one the first steps of all searches meet in the caches.
 #include <algorithm>
 
 #include "ndarray/kernels/functions.h"

@@ -100,9 +100,9 @@ struct Gamma {
   }
 };
 
-// By Best and Fisher (1979), one block a try: the direction of its pair of normal numbers, whose second one says on which
-// side the angle lies, and the number of their radius, which decides. Where the concentration is so large that the
-// formula cancels, the normal distribution that it has become.
+// By Best and Fisher (1979), one block a try: the direction of its pair of normal numbers, whose second one says on
+// which side the angle lies, and the number of their radius, which decides. Where the concentration is so large that
+// the formula cancels, the normal distribution that it has become.
 struct VonMises {
   static constexpr bool kNormal = true;
   static constexpr double kLeast = 1e-8, kSharp = 1e6;

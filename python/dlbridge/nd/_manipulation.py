@@ -233,7 +233,7 @@ def roll(a: ArrayLike, /, shift: int | Sequence[int] | ndarray, axis: Axis = Non
     if hasattr(shift, "tolist"):
         shift = shift.tolist()
     if axis is None:
-        step = sum(map(index, shift)) if isinstance(shift, (tuple, list)) else index(shift)
+        step = sum(map(index, shift if isinstance(shift, (tuple, list)) else (shift,)))
         return _native.roll(a.ravel(), (step % (a.size or 1),)).reshape(a.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
