@@ -18,29 +18,23 @@ __device__ inline bool beats(A value, A old) {
   return fn::less(low, high);
 }
 
+// Whether an element is exchanged by itself. A byte is not: the word around it may end outside of its memory.
+template <class T>
+inline constexpr bool is_atomic = !is_complex_v<T> && sizeof(T) > 1;
+
 // Makes what stands at `to` next(what stands there), where that is something else: with no other write in between.
 template <class T, class Next>
 __device__ inline void exchange(T* to, Next next) {
-  using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                  std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+  static_assert(is_atomic<T>);
   using Word = std::conditional_t<sizeof(T) == 8, unsigned long long,
                                   std::conditional_t<sizeof(T) == 2, unsigned short, unsigned>>;
-  // A byte lies in a word of four.
-  const auto address = reinterpret_cast<std::uintptr_t>(to);
-  auto* const word = reinterpret_cast<Word*>(address & ~std::uintptr_t{sizeof(Word) - 1});
-  const unsigned shift = sizeof(T) == 1 ? static_cast<unsigned>(address & 3) * 8 : 0;
-  const Word mask = static_cast<Word>(static_cast<Word>(static_cast<Bits>(~Bits{0})) << shift);
+  auto* const word = reinterpret_cast<Word*>(to);
   Word old = *static_cast<volatile Word*>(word);
   for (;;) {
-    const auto bits = static_cast<Bits>(old >> shift);
-    T element;
-    memcpy(&element, &bits, sizeof element);
-    const T wanted = cast<T>(next(load(&element)));
-    const auto wanted_bits = bits_as<Bits>(wanted);
-    if (wanted_bits == bits) return;
-    const Word seen =
-        atomicCAS(word, old, static_cast<Word>((old & ~mask) | (static_cast<Word>(wanted_bits) << shift)));
+    const T element = bits_as<T>(old);
+    const auto wanted = bits_as<Word>(cast<T>(next(load(&element))));
+    if (wanted == old) return;
+    const Word seen = atomicCAS(word, old, wanted);
     if (seen == old) return;
     old = seen;
   }

@@ -58,18 +58,10 @@ bool would_wait(const IndexArgs& loop, const CombineArgs& args) {
 int scatter_combine(const IndexArgs& loop) {
   const CombineArgs args = combine_args(loop);
   return visit_combined<kAllSet>(loop.combine, loop.dtype, [&]<Op op, class T>() {
-    if constexpr (op == Op::kAdd && std::is_same_v<T, bool>) {
-      return at_once<Op::kMaximum, T>(loop, args);
-    } else if constexpr (op == Op::kAdd) {
-      if (adds_few(loop, args)) return add_few(loop, args);
-      if constexpr (is_integer_v<T>)
-        if (!would_wait(loop, args)) return at_once<op, T>(loop, args);
-      return combine_sorted(loop, args);
-    } else if constexpr (is_complex_v<T>) {
-      return combine_sorted(loop, args);
-    } else {
-      return at_once<op, T>(loop, args);
-    }
+    if (op == Op::kAdd && adds_few(loop, args)) return add_few(loop, args);
+    if constexpr (is_atomic<T> && (op != Op::kAdd || is_integer_v<T>))
+      if (op != Op::kAdd || !would_wait(loop, args)) return at_once<op, T>(loop, args);
+    return combine_sorted(loop, args);
   });
 }
 

@@ -138,13 +138,13 @@ int launch(const IndexArgs& loop, const CombineArgs& args) {
 }  // namespace
 
 bool adds_few(const IndexArgs& loop, const CombineArgs& args) {
-  return loop.arrays == 1 && args.columns.divisor == 1 && loop.extent[0] <= args.space.size &&
+  return loop.itemsize > 1 && loop.arrays == 1 && args.columns.divisor == 1 && loop.extent[0] <= args.space.size &&
          loop.extent[0] * bytes_a_place(loop.dtype) <= kSumsBytes;
 }
 
 int add_few(const IndexArgs& loop, const CombineArgs& args) {
   return visit_combined<kAllSet & ~kBoolSet>(Op::kAdd, loop.dtype, [&]<Op op, class T>() {
-    if constexpr (op == Op::kAdd) return launch<T>(loop, args);
+    if constexpr (op == Op::kAdd && sizeof(T) > 1) return launch<T>(loop, args);
     else return kErrorUnsupported;
   });
 }

@@ -6,6 +6,7 @@
 // over an edge become items of the next level, two at most a tile, and the levels go on until one tile is left.
 #include <cstdint>
 
+#include "ndarray/kernels/cuda/index_atomic.cuh"
 #include "ndarray/kernels/cuda/index_loop.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -127,7 +128,7 @@ int combine_sorted(const IndexArgs& loop, const CombineArgs& args) {
   SortedPositions sorted;
   if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;
   return visit_combined<kAllSet>(loop.combine, loop.dtype, [&]<Op op, class T>() {
-    if constexpr (op == Op::kAdd || is_complex_v<T>) return run_levels<op, T>(args, sorted, loop);
+    if constexpr (op == Op::kAdd || !is_atomic<T>) return run_levels<op, T>(args, sorted, loop);
     else return kErrorUnsupported;  // combined at once
   });
 }

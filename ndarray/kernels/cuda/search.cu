@@ -1,6 +1,6 @@
 // searchsorted on CUDA: a thread searches for several values at a time. The keys of a short row lie in the shared
 // memory of each block; of a long one the first steps of all searches meet in the caches.
-#include <algorithm>
+#include <bit>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/search_row.h"
@@ -66,8 +66,7 @@ int launch(const SearchArgs& args) {
   if (args.n * static_cast<std::int64_t>(sizeof(KeyOf<T>)) > kKeptBytes) {
     search_values<T><<<blocks_of(kThreads), kThreads, 0, stream>>>(args);
   } else {
-    unsigned step = args.n == 0 ? 0 : 1;
-    while (step * 2 <= static_cast<std::uint64_t>(args.n)) step *= 2;
+    const unsigned step = std::bit_floor(static_cast<unsigned>(args.n));
     const unsigned blocks = blocks_of(kThreads * kAtOnce);
     if (args.right) search_kept<T, true><<<blocks, kThreads, 0, stream>>>(args, step);
     else search_kept<T, false><<<blocks, kThreads, 0, stream>>>(args, step);

@@ -172,6 +172,8 @@ void compare_long_combined() {
         for (const DType dtype : dtypes) {
           IndexCase c = rows_case(random, dtype, count, columns, places, random() % 2 == 0);
           c.args.combine = kCombining[turn++ % 3];
+          if (dtype == DType::kFloat16 && count > 1000 * places)
+            c.args.combine = Op::kMaximum;  // sums past 2,048 round
           const Bytes base = small_numbers(random, dtype, c.base_size),
                       values = small_numbers(random, dtype, c.value_size);
           const std::string detail =
