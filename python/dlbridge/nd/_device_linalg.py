@@ -58,6 +58,21 @@ def _adjoint_rows(columns: ndarray, kept: tuple[int, ...]) -> ndarray:
     return _native.conjugate(rows) if kind_of(rows.dtype) == "c" else rows
 
 
+# Up to how many rows the kernel for small matrices takes less time than the libraries: of few matrices, and of more
+# than _MANY; complex ones have half as many. By benchmarks/results/small_matrices-h100-py3.12.md.
+PAYS = {"cholesky": (48, 16), "det": (32, 8), "inv": (24, 8), "slogdet": (32, 8), "solve": (48, 16)}
+_MANY = 512
+
+
+def _by_kernel(name: str, x: ndarray, *b: ndarray) -> Any:
+    """What the kernel for small matrices gives; None where it is not for these, or not faster."""
+    n = x.shape[-1]
+    most = PAYS[name][x.size > _MANY * n * n]
+    if n > (most // 2 if kind_of(x.dtype) == "c" else most):
+        return None
+    return _native.small_matrices(name, x, *b)
+
+
 def _lower_factors(x: ndarray) -> tuple[ndarray, ndarray]:
     factors, dtype = columns_of(x), x.dtype.name  # L takes less than half of U's time, and more than two transpositions
     batch, n, _ = factors.shape
@@ -73,14 +88,14 @@ def _lower_factors(x: ndarray) -> tuple[ndarray, ndarray]:
 
 
 def cholesky(x: ndarray) -> ndarray:
-    lower, info = _native.small_matrices("cholesky", x) or _lower_factors(x)
+    lower, info = _by_kernel("cholesky", x) or _lower_factors(x)
     checked(info)
     return lower
 
 
 def inverse(x: ndarray) -> tuple[ndarray, ndarray]:
     """(inverses, info): those of singular matrices hold anything, and their info is not 0."""
-    return _native.small_matrices("inv", x) or _inverse(x)
+    return _by_kernel("inv", x) or _inverse(x)
 
 
 def _inverse(x: ndarray) -> tuple[ndarray, ndarray]:
@@ -100,7 +115,7 @@ def inv(x: ndarray) -> ndarray:
 
 
 def solve(x: ndarray, b: ndarray) -> ndarray:
-    found, info = _native.small_matrices("solve", x, b) or _solutions(x, b)
+    found, info = _by_kernel("solve", x, b) or _solutions(x, b)
     checked(info)
     return found
 
@@ -127,12 +142,12 @@ def _signed_diagonal(x: ndarray) -> ndarray:
 
 
 def det(x: ndarray) -> ndarray:
-    small = _native.small_matrices("det", x)
+    small = _by_kernel("det", x)
     return _signed_diagonal(x).prod(axis=-1) if small is None else small
 
 
 def slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
-    return _native.small_matrices("slogdet", x) or _slogdet(x)
+    return _by_kernel("slogdet", x) or _slogdet(x)
 
 
 def _slogdet(x: ndarray) -> tuple[ndarray, ndarray]:
