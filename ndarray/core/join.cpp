@@ -1,6 +1,7 @@
 #include "ndarray/core/join.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -134,15 +135,24 @@ Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out) {
 }
 
 Status repeated_positions(const Tensor& counts, Tensor& out) {
-  const auto* count = static_cast<const std::int64_t*>(counts.dl.data);
+  const auto count_at = [&](std::int64_t i) {  // it may lie at an odd address
+    std::int64_t count;
+    std::memcpy(&count, static_cast<const char*>(counts.dl.data) + i * counts.itemsize(), sizeof count);
+    return count;
+  };
   std::int64_t total = 0;
   for (std::int64_t i = 0; i < counts.size; ++i) {
-    if (count[i] < 0) return malformed("repeats " + std::to_string(count[i]) + " is negative; it is a number of times");
-    if (__builtin_add_overflow(total, count[i], &total)) return overflow("the repeats add up to more than 63 bits");
+    const std::int64_t count = count_at(i);
+    if (count < 0) return malformed("repeats " + std::to_string(count) + " is negative; it is a number of times");
+    if (__builtin_add_overflow(total, count, &total)) return overflow("the repeats add up to more than 63 bits");
   }
   DLBRIDGE_TRY(make_array(out, DType::kInt64, {&total, 1}, counts.dl.device));
   auto* position = static_cast<std::int64_t*>(out.dl.data);
-  for (std::int64_t i = 0; i < counts.size; ++i) position = std::fill_n(position, count[i], i);
+  std::int64_t* const end = position + total;
+  // Another thread may have written to the counts since: no more than there is room for is believed.
+  for (std::int64_t i = 0; i < counts.size; ++i)
+    position = std::fill_n(position, std::clamp(count_at(i), std::int64_t{0}, end - position), i);
+  std::fill(position, end, 0);
   return {};
 }
 
