@@ -31,7 +31,9 @@ SEALED = (
     "ndarray/**/*",
     "protocols/**/*",
     "python/dlbridge/*",
+    "python/dlbridge/_sharing/*",
     "python/dlbridge/nd/**/*",
+    "python/dlbridge/ray/*",
     "python/src/**/*",
 )
 SEALED_SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py"}

@@ -35,9 +35,10 @@ class Holder:
         self.x = None
 
     @ray.method(tensor_transport="dlbridge")
-    def numbers(self, size):
+    def numbers(self, size, device="cpu"):
         """An nd array of the worker's own memory."""
-        return nd.arange(size, dtype="float64", device="cpu")
+        self.x = nd.arange(size, dtype="float64", device=device)
+        return self.x
 
     @ray.method(tensor_transport="dlbridge")
     def shared(self, size):
@@ -47,9 +48,17 @@ class Holder:
         return {"x": self.x, "name": "shared"}
 
     @ray.method(tensor_transport="dlbridge_torch" if HAS_TORCH else "dlbridge")
-    def tensor(self, size):
+    def tensor(self, size, device="cpu"):
         """A torch.Tensor."""
-        return dlbridge.convert(nd.arange(size, dtype="float32", device="cpu"), "torch")
+        return dlbridge.convert(nd.arange(size, dtype="float32", device=device), "torch")
+
+    @ray.method(tensor_transport="dlbridge")
+    def queued(self, size, rounds):
+        """Arrays of the host and of a GPU, whose work need not be done: each element is `rounds`."""
+        x = nd.zeros(size, device="cuda")
+        for _ in range(rounds):
+            x += 1
+        return {"host": nd.full(3, rounds, device="cpu"), "gpu": x}
 
     @ray.method(tensor_transport="dlbridge_numpy")
     def for_numpy(self, size):
@@ -64,6 +73,10 @@ class Holder:
     def described(self, tree):
         """The types in a dict."""
         return [f"{key} {type(value).__name__}" for key, value in tree.items()]
+
+    def totals(self, tree):
+        """The sums of the arrays in a dict."""
+        return {key: float(value.sum()) for key, value in tree.items()}
 
     def total(self):
         """Of what was sent."""
