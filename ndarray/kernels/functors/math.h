@@ -28,25 +28,22 @@ DLBRIDGE_ND_HD inline T real_power(T base, T exponent) noexcept {
 #endif
 }
 
-// log(exp(a) + exp(b)) without overflow; equal infinities give themselves.
+// log(exp(a) + exp(b)) without overflow; equal infinities give themselves. One way for both orders of a and b, so that
+// the threads of a warp go it together.
 template <class T>
 DLBRIDGE_ND_HD inline T logaddexp(T a, T b) noexcept {
   if (a == b) return a + T(0.693147180559945309417232121458176568);
   const T difference = a - b;
-  if (difference > T(0)) return a + std::log1p(std::exp(-difference));
-  if (difference <= T(0)) return b + std::log1p(std::exp(difference));
-  return difference;  // NaN
+  return (difference > T(0) ? a : b) + std::log1p(std::exp(-std::fabs(difference)));
 }
 
 // log2(2**a + 2**b) likewise.
 template <class T>
 DLBRIDGE_ND_HD inline T logaddexp2(T a, T b) noexcept {
   if (a == b) return a + T(1);
-  const T difference = a - b;
   constexpr T kLog2E = T(1.442695040888963407359924681001892137);
-  if (difference > T(0)) return a + std::log1p(std::exp2(-difference)) * kLog2E;
-  if (difference <= T(0)) return b + std::log1p(std::exp2(difference)) * kLog2E;
-  return difference;  // NaN
+  const T difference = a - b;
+  return (difference > T(0) ? a : b) + std::log1p(std::exp2(-std::fabs(difference))) * kLog2E;
 }
 
 template <class T>

@@ -138,7 +138,7 @@ def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
     values = values.astype(a.dtype, copy=False)
     if values.shape != a.shape:
         values = _resize(values, a.shape)
-    _native.copyto(a, _native.where(as_array(mask, a), values, a))
+    _native.where(as_array(mask, a), values, a, out=a)
 
 
 def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: ArrayLike | bool = True) -> None:
@@ -157,9 +157,11 @@ def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: Arra
     mask = as_array(where, dst)
     if hasattr(where, "dtype") and mask.dtype != "bool":  # Python's numbers and lists count as truth values
         raise TypeError(f"copyto(): where is {mask.dtype}; it must be bool. Compare with 0 first")
-    cast = _native.empty(getattr(source, "shape", ()), dst.dtype, device=dst.device)
-    _native.copyto(cast, source, casting)
-    _native.copyto(dst, _native.where(mask, cast, dst))
+    if getattr(source, "dtype", None) != dst.dtype:
+        cast = _native.empty(getattr(source, "shape", ()), dst.dtype, device=dst.device)
+        _native.copyto(cast, source, casting)
+        source = cast
+    _native.where(mask, source, dst, out=dst)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
