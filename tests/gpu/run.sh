@@ -160,10 +160,12 @@ seal() {
   local checks="kernels racecheck memcheck synccheck memcheck_differential"
   case "$count" in
     1) phases=("0:load" "0:tests differential,0:runner_busy,0:fuzz" "0:$checks") ;;
-    2 | 3) phases=("0:load,1:tests differential,1:$checks,1:runner_busy,0:fuzz") ;;
-    *) phases=("0:load,1:load,2:differential tests runner_busy,3:$checks,0:fuzz") ;;
+    2 | 3) phases=("0:load,1:load,0:tests differential,1:$checks,0:runner_busy,0:fuzz,1:fuzz") ;;
+    *) phases=("0:load,1:load,2:differential tests runner_busy,3:$checks,0:fuzz,2:fuzz") ;;
   esac
-  [[ $count -lt 4 ]] || export ROUNDS=$(((${ROUNDS:-10} + 1) / 2))
+  if [[ $count -ge 2 ]]; then  # two lanes share these
+    export ROUNDS=$(((${ROUNDS:-10} + 1) / 2)) FUZZ_SECONDS=$(((${FUZZ_SECONDS:-1800} + 1) / 2))
+  fi
   for phase in "${phases[@]}"; do
     pids=()
     IFS=, read -ra lanes <<<"$phase"
