@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "dlbridge/dims.h"
 #include "ndarray/core/copy.h"
+#include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
@@ -63,10 +65,64 @@ Status place_of(const Tensor& target, const Tensor& part, int axis, std::int64_t
                    view);
 }
 
+// A dim and its stride in bytes that stand for all of an array's from `first` to before `end`; false where none does.
+bool one_dim(const Tensor& x, int first, int end, std::int64_t& extent, std::int64_t& stride) {
+  std::int64_t shape[kMaxDims], strides[kMaxDims];
+  for (int d = first; d < end; ++d) {
+    shape[end - 1 - d] = x.dl.shape[d];
+    strides[end - 1 - d] = x.dl.strides[d] * x.itemsize();
+  }
+  std::int64_t* rows = strides;
+  const int left = merge_dims(shape, end - first, &rows, 1);
+  extent = left == 0 ? 1 : shape[0];
+  stride = left == 0 ? 0 : strides[0];
+  return left <= 1;
+}
+
+constexpr std::int64_t kShortPiece = 1024, kFewBytes = std::int64_t{1} << 22;
+
+// Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short that
+// what lies between them in a sector is written by another.
+bool fill_join(Parts parts, int axis, const Tensor& target, JoinArgs& args) {
+  if (is_host(target.dl.device)) return false;
+  args.itemsize = static_cast<int>(target.itemsize());
+  args.out = target.dl.data;
+  std::int64_t longest = 0;
+  std::uintptr_t places = 0;
+  for (const Tensor* part : parts) {
+    if (part->size == 0) continue;
+    if (args.parts == kJoinedParts || dtype_of(*part) != dtype_of(target)) return false;
+    const int k = args.parts++;
+    if (!one_dim(*part, 0, axis, args.rows, args.row_strides[k]) ||
+        !one_dim(*part, axis, part->dl.ndim, args.lengths[k], args.strides[k]))
+      return false;
+    args.in[k] = part->dl.data;
+    longest = std::max(longest, args.lengths[k]);
+    places |= reinterpret_cast<std::uintptr_t>(args.in[k]) | static_cast<std::uintptr_t>(args.row_strides[k]) |
+              static_cast<std::uintptr_t>(args.strides[k]);
+  }
+  return args.parts > 1 && places % static_cast<std::uintptr_t>(args.itemsize) == 0 &&
+         (longest * args.itemsize <= kShortPiece || target.nbytes() <= kFewBytes);
+}
+
+Status join_by_kernel(Parts parts, const Tensor& target, JoinArgs& args) {
+  std::vector<const Tensor*> used(parts.begin(), parts.end());
+  used.push_back(&target);
+  KernelCall call(target.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  args.stream = call.stream();
+  return call.end(call.backend().join(args), "concatenate()");
+}
+
 Status join(Parts parts, int axis, Dims shape, const JoinOptions& options, Tensor& result) {
   Tensor made;
   const Tensor* target = nullptr;
   DLBRIDGE_TRY(find_target(parts, shape, options, made, target));
+  if (JoinArgs args{}; options.out == nullptr && fill_join(parts, axis, made, args)) {
+    DLBRIDGE_TRY(join_by_kernel(parts, made, args));
+    result = std::move(made);
+    return {};
+  }
   std::int64_t start = 0;
   for (const Tensor* part : parts) {
     if (part->size != 0) {

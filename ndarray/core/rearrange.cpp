@@ -5,6 +5,7 @@
 #include "dlbridge/dims.h"
 #include "ndarray/core/copy.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/join.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
 
@@ -28,25 +29,38 @@ bool fill_dims(const Tensor& x, TriangleArgs& args) {
   return true;
 }
 
+// The part of an array that has `count` places of an axis, from `first` on.
+Status part_of(const Tensor& x, std::size_t axis, std::int64_t first, std::int64_t count, Tensor& view) {
+  std::int64_t shape[kMaxDims];
+  std::copy_n(x.dl.shape, x.dl.ndim, shape);
+  shape[axis] = count;
+  const auto ndim = static_cast<std::size_t>(x.dl.ndim);
+  return make_view(x, {shape, ndim}, {x.dl.strides, ndim}, first * x.dl.strides[axis], view);
+}
+
 // Block by block: each axis that moves, from `axis` on, splits the arrays in two.
 Status copy_rolled(const Tensor& out, const Tensor& x, std::span<const std::int64_t> steps, std::size_t axis) {
   while (axis < steps.size() && steps[axis] == 0) ++axis;
   if (axis == steps.size()) return copy_into(out, {&x, {}}, Casting::kNo);
-  const std::int64_t extent = x.dl.shape[axis], step = steps[axis];
-  const auto part = [&](const Tensor& of, std::int64_t first, std::int64_t count, Tensor& view) {
-    std::int64_t shape[kMaxDims];
-    std::copy_n(of.dl.shape, of.dl.ndim, shape);
-    shape[axis] = count;
-    return make_view(of, {shape, steps.size()}, {of.dl.strides, steps.size()}, first * of.dl.strides[axis], view);
-  };
+  const std::int64_t step = steps[axis], rest = x.dl.shape[axis] - step;
   Tensor from, to;
-  DLBRIDGE_TRY(part(x, 0, extent - step, from));
-  DLBRIDGE_TRY(part(out, step, extent - step, to));
+  DLBRIDGE_TRY(part_of(x, axis, 0, rest, from));
+  DLBRIDGE_TRY(part_of(out, axis, step, rest, to));
   DLBRIDGE_TRY(copy_rolled(to, from, steps, axis + 1));
   Tensor last, first;
-  DLBRIDGE_TRY(part(x, extent - step, step, last));
-  DLBRIDGE_TRY(part(out, 0, step, first));
+  DLBRIDGE_TRY(part_of(x, axis, rest, step, last));
+  DLBRIDGE_TRY(part_of(out, axis, 0, step, first));
   return copy_rolled(first, last, steps, axis + 1);
+}
+
+// Along one axis: its end before its beginning.
+Status roll_axis(const Tensor& x, std::size_t axis, std::int64_t step, Tensor& out) {
+  Tensor end, begin;
+  const std::int64_t rest = x.dl.shape[axis] - step;
+  DLBRIDGE_TRY(part_of(x, axis, rest, step, end));
+  DLBRIDGE_TRY(part_of(x, axis, 0, rest, begin));
+  const Tensor* const parts[] = {&end, &begin};
+  return concatenate(parts, static_cast<int>(axis), {}, out);
 }
 
 }  // namespace
@@ -85,6 +99,9 @@ Status triangle(const Tensor& given, std::int64_t diagonal, bool lower, Tensor& 
 }
 
 Status roll(const Tensor& x, std::span<const std::int64_t> steps, Tensor& out) {
+  const auto moves = [](std::int64_t step) { return step != 0; };
+  if (const auto axis = std::ranges::find_if(steps, moves); std::ranges::count_if(steps, moves) == 1)
+    return roll_axis(x, static_cast<std::size_t>(axis - steps.begin()), *axis, out);
   Tensor result;
   std::int8_t axes[kMaxDims];
   const Tensor* const parts[] = {&x};

@@ -197,6 +197,22 @@ struct TriangleArgs {
   StreamHandle stream;
 };
 
+inline constexpr int kJoinedParts = 16;
+
+// The rows of out, which is dense: each is a piece of every part, one after the other. What concatenate() and stack()
+// give, where the rows are of axis 0 up to the one that they join along, and a piece of what is behind that.
+struct JoinArgs {
+  int itemsize;  // 1, 2, 4, 8, 16; all data and strides are multiples of it
+  int parts;
+  std::int64_t rows;
+  const void* in[kJoinedParts];
+  std::int64_t lengths[kJoinedParts];      // elements of a piece, at least 1
+  std::int64_t row_strides[kJoinedParts];  // bytes
+  std::int64_t strides[kJoinedParts];      // of the elements of a piece, bytes
+  void* out;                               // at a multiple of 16
+  StreamHandle stream;
+};
+
 // out[i] = start + i * step in the output's dtype (integers wrap; floats: computed in float64, so that the error does
 // not grow with i; real dtypes only). endpoint: the last element is `stop` exactly (linspace).
 struct RangeArgs {
@@ -306,6 +322,7 @@ struct Backend {
   int (*nonzero)(const NonzeroArgs&);
   int (*search)(const SearchArgs&);
   int (*triangle)(const TriangleArgs&);
+  int (*join)(const JoinArgs&);
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
   int (*matmul)(const MatmulArgs&);

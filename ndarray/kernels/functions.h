@@ -14,6 +14,7 @@
   int nonzero(const NonzeroArgs& args);         \
   int search(const SearchArgs& args);           \
   int triangle(const TriangleArgs& args);       \
+  int join(const JoinArgs& args);               \
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
   int matmul(const MatmulArgs& args);           \

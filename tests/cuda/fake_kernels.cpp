@@ -168,6 +168,7 @@ constexpr Backend kFake{
     nonzero,
     refuse<SearchArgs>,
     refuse<TriangleArgs>,
+    refuse<JoinArgs>,
     refuse<RangeArgs>,
     refuse<RandomArgs>,
     refuse<MatmulArgs>,

@@ -31,6 +31,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::nonzero>,
     ordered<&Backend::search>,
     ordered<&Backend::triangle>,
+    ordered<&Backend::join>,
     ordered<&Backend::range>,
     ordered<&Backend::random>,
     ordered<&Backend::matmul>,

@@ -31,6 +31,8 @@ THRESHOLDS: dict[str, dict[str, str]] = {
     "elementwise": {
         "core/elementwise.cpp:kMostBytes": BYTES,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
+        "core/join.cpp:kFewBytes": BYTES,
+        "core/join.cpp:kShortPiece": BYTES,
         "cuda/elementwise.cu:kTileSize": ELEMENTS,
         "cuda/elementwise.cu:kTiledFrom": ELEMENTS,
         "cuda/elementwise_types.cuh:kBlockThreads": VECTORS,
@@ -170,7 +172,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
-        cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/triangle.cu:kThreads
+        cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/join.cu:kThreads cuda/triangle.cu:kThreads
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads

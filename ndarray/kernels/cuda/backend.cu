@@ -26,6 +26,7 @@ constexpr Backend kCudaBackend{
     cuda_kernels::nonzero,
     cuda_kernels::search,
     cuda_kernels::triangle,
+    cuda_kernels::join,
     cuda_kernels::range,
     cuda_kernels::random,
     cuda_kernels::matmul,

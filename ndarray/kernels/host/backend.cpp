@@ -27,6 +27,7 @@ const Backend kHostBackend{
     host_kernels::nonzero,
     host_kernels::search,
     host_kernels::triangle,
+    host_kernels::join,
     host_kernels::range,
     host_kernels::random,
     host_kernels::matmul,

@@ -1,5 +1,6 @@
 // Gather, scatter, nonzero and search on the device against the host's, on the same data.
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <random>
 
@@ -317,6 +318,47 @@ void compare_triangles() {
   }
 }
 
+// Pieces of every length and stride, of arrays that are read backwards and of one row that all rows repeat.
+void compare_joins() {
+  std::mt19937 random(40);
+  for (int trial = 0; trial < 300; ++trial) {
+    JoinArgs args{};
+    args.itemsize = 1 << (trial % 5);
+    args.parts = 2 + static_cast<int>(random() % (trial % 4 == 0 ? kJoinedParts - 1 : 3));
+    args.rows = 1 + random() % (trial % 6 == 0 ? 20000 : 300);
+    std::vector<Bytes> in;
+    std::deque<DeviceBytes> there;  // they do not move
+    std::vector<std::int64_t> starts;
+    std::int64_t row_length = 0;
+    for (int k = 0; k < args.parts; ++k) {
+      args.lengths[k] = 1 + random() % (trial % 3 == 0 ? 3 : 40);
+      args.strides[k] = args.itemsize * (trial % 2 == 0 ? 1 : static_cast<std::int64_t>(random() % 5) - 2);
+      args.row_strides[k] = args.itemsize * (static_cast<std::int64_t>(random() % 100) - 50);
+      if (trial % 2 == 0) args.row_strides[k] = args.lengths[k] * args.strides[k];
+      std::int64_t start = 0, end = args.itemsize;
+      (args.strides[k] < 0 ? start : end) += (args.lengths[k] - 1) * args.strides[k];
+      (args.row_strides[k] < 0 ? start : end) += (args.rows - 1) * args.row_strides[k];
+      in.push_back(random_bytes(random, end - start));
+      starts.push_back(start);
+      row_length += args.lengths[k];
+    }
+    for (int k = 0; k < args.parts; ++k)
+      args.in[k] = in[static_cast<std::size_t>(k)].data() - starts[static_cast<std::size_t>(k)];
+    Bytes wanted(static_cast<std::size_t>(args.rows * row_length * args.itemsize));
+    args.out = wanted.data();
+    DEVICE_CHECK(host_kernels::join(args) == 0);
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      there.emplace_back(in[k].data(), in[k].size());
+      args.in[k] = static_cast<const unsigned char*>(there[k].data()) - starts[k];
+    }
+    const DeviceBytes out(wanted.size());
+    args.out = out.data();
+    args.stream = kLegacyStream;
+    DEVICE_CHECK(cuda_kernels::join(args) == 0);
+    DEVICE_CHECK(out.get() == wanted, "trial " + std::to_string(trial));
+  }
+}
+
 // --- speed ----------------------------------------------------------------------------------------------------------
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -399,6 +441,7 @@ int main(int argc, char** argv) {
   compare_combined();
   compare_long_combined();
   compare_triangles();
+  compare_joins();
   check_clamping();
   compare_nonzero();
   compare_search();
