@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(kThreads) along_rows(const __grid_constant__ V
   if (active && lane == 0) put(args, part, batch, row, sum);
 }
 
-// Rows that lie side by side (a row vector times a row-major matrix): a thread has kCount neighbouring ones, `span`
-// threads of a warp as many as there are, and the others, like the other warps, share the depth of the part.
+// Rows that lie side by side (a row vector times a row-major matrix, or a vector's windows): a thread has kCount
+// neighbouring ones, `span` threads as many as there are, and the others share the depth of the part.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads) across_rows(const __grid_constant__ VectorArgs<T> args, int span) {
   using S = product_sum_t<T>;
@@ -198,11 +198,12 @@ int run(const MatrixVector& p, const Workspace& workspace, cudaStream_t stream) 
     return args.partial != nullptr;
   };
   const bool aligned = fits_16(p.matrix) && whole(p.matrix_batch);
-  if (p.row == 1 && p.column != 1 && p.rows > 1) {
+  if (p.row == 1 && p.rows > 1 && (p.column != 1 || p.rows >= p.k)) {
     const bool vectors = aligned && whole(p.column);
     const int count = vectors ? kVector<T> : 1;
-    int span = 1;
-    while (span < kWarp && std::int64_t{span} * count < p.rows) span *= 2;
+    int span = 1, depths = kThreads / kWarp;
+    while (depths > 1 && std::int64_t{depths} * kUnroll > p.k) depths /= 2;
+    while (span < kThreads / depths && std::int64_t{span} * count < p.rows) span *= 2;
     const std::int64_t tiles = blocks_of(p.rows, std::int64_t{span} * count) * p.batch;
     args.split = split_depth(p.k, tiles, kThreads / span);
     if (!reserve()) return kErrorMemory;

@@ -285,7 +285,7 @@ inline void plan_columns(ReducePlan& plan, DimList kept, const DimList& reduced,
   }
   const std::int64_t blocks = ceil_div(plan.kept_size, plan.columns);
   const std::int64_t rows_a_pass = std::int64_t{unroll} << plan.log_lanes_y;
-  const std::int64_t block_bytes = n * plan.columns * vector * traits.itemsize;
+  const std::int64_t block_bytes = n * plan.columns * std::max(vector * traits.itemsize, 4);  // fewer take as long
   const std::int64_t limit = std::min({n / (2 * rows_a_pass), n / 32, block_bytes / kSplitBytes, std::int64_t{65535}});
   const std::int64_t splits = splits_for(blocks, multiprocessors, limit);
   plan.chunk = ceil_div(std::max<std::int64_t>(n, 1), splits);
