@@ -150,10 +150,16 @@ def _plan(x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: D
 
 
 def _run(
-    x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: DType, direction: int, ours: bool
+    x: ndarray,
+    axes: tuple[int, ...],
+    extents: tuple[int, ...],
+    wanted: DType,
+    direction: int,
+    ours: bool,
+    out: ndarray | None = None,
 ) -> ndarray:
     """Transforms axes of `extents` data points. `x` has these, or half of the last one; so has the result, which is
-    dense. ours: `x` may be overwritten, as transforms to real numbers do."""
+    dense: `out`, or a new array. ours: `x` may be overwritten, as transforms to real numbers do."""
     if x.size == 0:
         shape = list(x.shape)
         shape[axes[-1]] = extents[-1] // 2 + 1 if x.dtype.kind == "f" else extents[-1]
@@ -164,9 +170,10 @@ def _run(
     if plan is None:
         last = tuple(range(x.ndim - len(axes), x.ndim))
         moved = moveaxis(x, axes, last).copy("C")
-        found = _run(moved, last, extents, wanted, direction, True)
+        found = _run(moved, last, extents, wanted, direction, True, out if axes == last else None)
         return found if axes == last else moveaxis(found, last, axes).copy("C")
-    out = x if ours and plan.in_place else _native.empty(plan.shape, wanted, device=plan.where)
+    if out is None:
+        out = x if ours and plan.in_place else _native.empty(plan.shape, wanted, device=plan.where)
     plan.run(x, out, direction)
     return out
 
@@ -233,6 +240,21 @@ def _from_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: 
     return result
 
 
+def _of_reals(x: ndarray, wanted: DType, direction: int) -> ndarray:
+    """All of the transform of a vector of real numbers: half of it, and its mirror image."""
+    n = x.size
+    result = _native.empty((n,), wanted, device=x.device)
+    half, rest = result[: n // 2 + 1], result[n // 2 + 1 :]
+    _run(x, (0,), (n,), wanted, _FORWARD, False, half)
+    mirrored = half[1 : (n + 1) // 2][::-1]
+    if direction == _FORWARD:
+        _native.conjugate(mirrored, out=rest)
+    else:
+        rest[...] = mirrored
+        _native.conjugate(half, out=half)
+    return result
+
+
 def _factor(n: int, norm: str | None, forward: bool) -> float:
     if norm == "ortho":
         return 1 / sqrt(n)
@@ -269,8 +291,11 @@ def transform(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int]
     name: NumPy's: fft, ifftn, rfft, hfft and so on. extents: of the real side, one for each axis.
     """
     kind, dtype, direction, factor, plan = _request(name, x.dtype.name, x.shape, tuple(extents), tuple(axes), norm)
-    wide = x if kind in ("r", "ih") else x.astype(dtype, copy=False)
-    if plan is not None:
+    of_reals = plan is not None and x.ndim == 1 and x.dtype.kind == "f" and kind in ("", "i")
+    wide = x if of_reals or kind in ("r", "ih") else x.astype(dtype, copy=False)
+    if of_reals:
+        result = _of_reals(x, dtype, direction)
+    elif plan is not None:
         result = _run(wide, *plan, dtype, direction, wide is not x)
     elif kind in ("", "i"):
         result = _complex_axes(wide, extents, axes, direction, wide is not x)
