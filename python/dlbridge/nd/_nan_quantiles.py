@@ -11,7 +11,9 @@ from dlbridge.nd._quantiles import (
     checked_fractions,
     dtype_between,
     gives_elements,
+    interpolate,
     median,
+    middle_of,
     order_statistics,
     place_of,
     sorted_along,
@@ -40,6 +42,14 @@ def _without_nan(a: ndarray, axis: Axis) -> ndarray | None:
         return None
     kept = a[~missing]
     return kept if kept.size else None
+
+
+def _only_slice(ordered: ndarray) -> ndarray | None:
+    """What is not NaN of a vector, or one NaN where there is nothing else; None where there are several slices."""
+    if ordered.ndim != 1 or ordered.size == 0:
+        return None
+    infinity = _native.full((1,), float("inf"), ordered.dtype, device=ordered.device)
+    return ordered[: max(_native.searchsorted_flat(ordered, infinity, True).item(), 1)]
 
 
 def _element(ordered: ndarray, position: ndarray) -> ndarray:
@@ -72,8 +82,14 @@ def _nan_order_statistics(
     if numbers is not None:
         return order_statistics(numbers, q, whole, axis, out, method, keepdims, operation)
     ordered, axes = sorted_along(a, axis, operation)
-    counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
     dtype = a.dtype if gives_elements(method) else dtype_between(a, q)
+    only = _only_slice(ordered)
+    if only is not None:
+        only = only.astype(dtype, copy=False)
+        result = stacked([interpolate(only, fraction / whole, method) for fraction in fractions], shape, only)
+        result = result if result.base is None else result.copy()
+        return into(out, with_kept_dims(result, a.shape, axes, len(shape)) if keepdims else result, operation)
+    counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
     if ordered.shape[-1] == 0:
         ordered = _native.broadcast_to(_native.array(float("nan"), a.dtype, device=a.device), (*ordered.shape[:-1], 1))
     ordered = ordered.astype(dtype, copy=False)
@@ -132,6 +148,10 @@ def nanmedian(
     ordered, axes = sorted_along(a, axis, "nanmedian")
     if ordered.shape[-1] == 0:
         return median(a, axis, out, overwrite_input, keepdims)
+    only = _only_slice(ordered)
+    if only is not None:
+        result = middle_of(only)
+        return into(out, with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "nanmedian")
     counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
     low, high = _element(ordered, (counts - 1) // 2), _element(ordered, counts // 2)
     result = between(low, high, 0.5)

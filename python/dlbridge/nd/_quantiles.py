@@ -93,7 +93,8 @@ def place_of(n: int, q: float, method: str) -> tuple[int, float]:
     return (n - 1, 0.0) if low >= n - 1 else (low, weight)
 
 
-def _interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
+def interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
+    """What lies there in each slice."""
     low, weight = place_of(ordered.shape[-1], fraction, method)
     if weight in (0, 1):
         return ordered[..., low + int(weight)]
@@ -101,7 +102,7 @@ def _interpolate(ordered: ndarray, fraction: float, method: str) -> ndarray:
 
 
 def _neighbours(n: int, fractions: Iterable[float], method: str) -> Iterator[int]:
-    """What _interpolate() looks at."""
+    """What interpolate() looks at."""
     for fraction in fractions:
         low, weight = place_of(n, fraction, method)
         if weight != 1:
@@ -198,7 +199,7 @@ def order_statistics(
     names_ends = whole == 1 and bool(fractions) and all(isinstance(fraction, int) for fraction in fractions)
     if not gives_elements(method) and not (method == "linear" and names_ends):  # 0 and 1 as integers name elements
         ordered = ordered.astype(dtype_between(a, q), copy=False)
-    result = stacked([_interpolate(ordered, part, method) for part in parts], shape, ordered)
+    result = stacked([interpolate(ordered, part, method) for part in parts], shape, ordered)
     result = _nan_where_last(ordered, result)
     if keepdims:
         result = with_kept_dims(result, a.shape, axes, len(shape))
@@ -226,6 +227,12 @@ def percentile(
     return order_statistics(as_array(a), q, 100, axis, out, method, keepdims, "percentile")
 
 
+def middle_of(ordered: ndarray) -> ndarray:
+    """The middle element of each slice, or the mean of the two."""
+    middle = ordered.shape[-1] // 2
+    return ordered[..., max(middle - 1 + ordered.shape[-1] % 2, 0) : middle + 1].mean(axis=-1)
+
+
 def median(
     a: ArrayLike,
     /,
@@ -237,8 +244,7 @@ def median(
     """The middle element over axes, or the mean of the two; NaN where there is a NaN or no element."""
     a = as_array(a)
     ordered, axes = sorted_along(a, axis, "median", lambda n: ((n - 1) // 2, n // 2))
-    middle = ordered.shape[-1] // 2
-    result = ordered[..., max(middle - 1 + ordered.shape[-1] % 2, 0) : middle + 1].mean(axis=-1)
+    result = middle_of(ordered)
     if ordered.shape[-1] != 0:
         result = _nan_where_last(ordered, result)
     return into(out, with_kept_dims(result, a.shape, axes, 0) if keepdims else result, "median")
