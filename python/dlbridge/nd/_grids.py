@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, broadcast_shapes, count_up, is_scalar, one_device, shape_of
+from dlbridge.nd._arguments import as_array, count_up, is_scalar, one_device, shape_of
 from dlbridge.nd._dtypes import BY_NAME
 
 TYPE_CHECKING = False
@@ -129,13 +129,12 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, cop
     if any(v.ndim > 1 for v in vectors):
         raise ValueError("meshgrid(): the arrays must have one dimension each")
     n = len(vectors)
+    axes = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else range(n)  # of each vector
+    shape = tuple(vectors[axis].size for axis in axes)  # the exchange of two is its own inverse
     grids = []
-    for position, v in enumerate(vectors):
-        axis = 1 - position if indexing == "xy" and n > 1 and position < 2 else position
-        grids.append(v.reshape([-1 if a == axis else 1 for a in range(n)]))
-    if not sparse:
-        shape = broadcast_shapes(*[g.shape for g in grids])
-        grids = [_native.broadcast_to(g, shape) for g in grids]
+    for axis, v in zip(axes, vectors, strict=True):
+        grid = v.reshape([-1 if a == axis else 1 for a in range(n)])
+        grids.append(grid if sparse else _native.broadcast_to(grid, shape))
     return tuple(g.copy() for g in grids) if copy else tuple(grids)
 
 
