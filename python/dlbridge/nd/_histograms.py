@@ -27,6 +27,9 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0)
     The length is that of the largest value, for which the host waits, or `minlength`. ValueError for negative values.
     Source: NumPy.
     """
+    counts = _native.count_on_host(x, weights, minlength)
+    if counts is not None:
+        return counts
     x = as_array(x)
     if x.ndim != 1 or kind_of(x.dtype) not in "iub":
         raise (TypeError if x.ndim == 1 else ValueError)(

@@ -94,6 +94,8 @@ def _over_and_over(values: ndarray, n: int) -> ndarray:
 
 def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
     """Writes values (over and over) to positions of the flattened array, in place; mode as for take()."""
+    if _native.put_on_host(a, ind, v, mode):
+        return
     positions, values = as_array(ind, a).ravel(), as_values(v, a).ravel()
     if positions.size == 0 or values.size == 0:
         return
@@ -120,6 +122,8 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
 
 def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
     """Writes values (over and over) to the elements where the mask is true, in place."""
+    if _native.place_on_host(arr, mask, vals):
+        return
     chosen = as_array(mask, arr).astype("bool", copy=False).reshape(arr.shape)
     count = int(chosen.sum())
     values = as_values(vals, arr)
@@ -132,6 +136,8 @@ def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:
 
 def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
     """Writes to the elements where the mask is true the values at their own positions (over and over), in place."""
+    if _native.put_masked_on_host(a, mask, values):
+        return
     values = as_values(values, a)
     if not _native.can_cast(values.dtype, a.dtype):
         raise TypeError(f"putmask(): {values.dtype} cannot be cast safely to {a.dtype}. Cast the values: astype()")
@@ -144,6 +150,8 @@ def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike) -> None:
 def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: ArrayLike | bool = True) -> None:
     """Writes `src`, which broadcasts, to `dst`, only where `where` is true. TypeError where casting forbids it, and
     OverflowError for Python integers that the dtype of `dst` cannot hold."""
+    if where is not True and casting == "same_kind" and _native.put_masked_on_host(dst, where, src):
+        return
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto(): dst is of type {type(dst).__name__}; it must be a dlbridge.nd.ndarray")
     if not issubclass(type(dst), ndarray):  # a stand-in, while fuse() records
@@ -181,6 +189,9 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> n
     """For each position the element of the choice which `a` names. "raise" refuses bad numbers, and waits for it."""
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose(): mode {mode!r} is unknown; give 'raise', 'wrap' or 'clip'")
+    chosen = _native.choose_on_host(a, choices)  # where it serves, no number was beyond the choices
+    if chosen is not None:
+        return chosen
     like = next((x for x in (a, *choices) if isinstance(x, ndarray)), None)
     numbers = as_array(a, like)
     options = as_operands(*choices, numbers.astype("bool"))[:-1]  # a bool names the device and promotes nothing
@@ -228,6 +239,9 @@ def unravel_index(indices: ArrayLike, shape: Shape, order: str | None = "C") -> 
 
     ValueError for a position that does not exist, for which the host waits.
     """
+    parts = _native.unravel_on_host(indices, shape) if order == "C" else None
+    if parts is not None:
+        return parts
     order = "C" if order is None else order_of(order, "unravel_index", "CF")
     extents = shape_of(shape, "unravel_index")
     positions = as_positions(indices, None, "unravel_index")
@@ -260,6 +274,9 @@ def ravel_multi_index(
 ) -> ndarray:
     """Positions of each axis as positions of the flattened array; mode as for take(), for which the host waits with
     "raise", or one for each axis."""
+    places = _native.ravel_on_host(multi_index, dims, mode) if order == "C" else None
+    if places is not None:
+        return places
     order = "C" if order is None else order_of(order, "ravel_multi_index", "CF")
     extents = shape_of(dims, "ravel_multi_index")
     like = next((part for part in multi_index if isinstance(part, ndarray)), None)

@@ -69,6 +69,7 @@ PyObject* load_nd(PyObject*) {
     init_indexing(module.get());
     init_views(module.get());
     init_rearrange(module.get());
+    init_positions(module.get());
     init_promotion(module.get());
     init_creation(module.get());
     init_filled(module.get());
