@@ -210,6 +210,9 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
 
     IndexError for a position that does not exist. Source: NumPy.
     """
+    kept_rows = _native.delete_on_host(arr, obj, axis)
+    if kept_rows is not None:
+        return kept_rows
     a = as_array(arr)
     if axis is None:
         a, axis = _in_a_line(a), 0
@@ -330,6 +333,9 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     obj: an integer, a slice, or a sequence or array of integers or bools. values: broadcast, and cast to the array's
     dtype. IndexError for positions out of bounds. Source: NumPy.
     """
+    widened = _native.insert_on_host(arr, obj, values, axis)
+    if widened is not None:
+        return widened
     a = as_array(arr)
     if axis is None:
         a, axis = _in_a_line(a), 0

@@ -1,7 +1,14 @@
-// Triangles, and arrays rolled along axes.
+// Triangles, arrays rolled along axes, and rows of host arrays left out or put in.
 #include "ndarray/core/rearrange.h"
 
-#include "python/src/nd/call.h"
+#include <algorithm>
+#include <vector>
+
+#include "ndarray/core/ready.h"
+#include "ndarray/core/rows.h"
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 
 namespace dlbridge::py::nd {
@@ -31,8 +38,136 @@ PyObject* roll(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::roll(x, steps.get(), out); });
 }
 
+// --- delete() and insert() on the host: see host_only.h --------------------------------------------------------------
+
+// A host array in C order and one of its axes; all of them as one for None.
+struct RowsArgument {
+  const Tensor* x = nullptr;
+  Tensor flat;
+  int axis = 0;
+  std::int64_t extent() const noexcept { return x->dl.shape[axis]; }
+};
+
+bool parse_rows(PyObject* array, PyObject* axis, RowsArgument& out, const char* operation) {
+  out.x = host_array(array);
+  if (out.x == nullptr || !core::lies_ready(*out.x)) return false;
+  if (axis == nullptr) {
+    std::int64_t shape[1] = {out.x->size};
+    throw_if_bad(core::reshape(*out.x, shape, core::Order::kC, std::nullopt, out.flat), operation);
+    out.x = &out.flat;
+    return true;
+  }
+  if (!PyLong_CheckExact(axis)) return false;
+  int past = 0;
+  const long number = PyLong_AsLongAndOverflow(axis, &past), ndim = out.x->dl.ndim;
+  out.axis = static_cast<int>(number < 0 ? number + ndim : number);
+  return past == 0 && number >= -ndim && number < ndim;
+}
+
+// A place among n, or with `end` behind them; negative ones count from the end.
+bool parse_place(PyObject* object, std::int64_t n, bool end, std::int64_t& out) {
+  if (!PyLong_CheckExact(object)) return false;
+  int past = 0;
+  out = PyLong_AsLongLongAndOverflow(object, &past);
+  const bool exists = past == 0 && out >= -n && out < n + (end ? 1 : 0);
+  if (out < 0) out += n;
+  return exists;
+}
+
+// One place, or those of a list.
+bool parse_places(PyObject* object, std::int64_t n, bool end, std::vector<std::int64_t>& out) {
+  if (!PyList_CheckExact(object)) return parse_place(object, n, end, out.emplace_back());
+  const Ref items = fixed_items(object);
+  checked(items.get());
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(items.get()); ++k)
+    if (!parse_place(PyTuple_GET_ITEM(items.get(), k), n, end, out.emplace_back())) return false;
+  return true;
+}
+
+bool mark_by_array(const Tensor& given, std::vector<std::uint8_t>& marks) {
+  const DType dtype = core::dtype_of(given);
+  const auto n = static_cast<std::int64_t>(marks.size());
+  Tensor copy;
+  const Tensor* ready = nullptr;
+  if (core::is_bool(dtype)) {
+    if (given.dl.ndim != 1 || given.size != n) return false;
+    throw_if_bad(core::ready_as(DType::kBool, given, copy, ready), "delete()");
+    std::transform(core::elements<std::uint8_t>(*ready), core::elements<std::uint8_t>(*ready) + n, marks.begin(),
+                   [](std::uint8_t byte) { return byte != 0 ? 1 : 0; });
+    return true;
+  }
+  if (!core::is_integer(dtype)) return false;
+  throw_if_bad(core::ready_as(DType::kInt64, given, copy, ready), "delete()");
+  for (std::int64_t k = 0; k < given.size; ++k) {
+    const std::int64_t place = core::elements<std::int64_t>(*ready)[k];
+    if (place < -n || place >= n) return false;
+    marks[static_cast<std::size_t>(place < 0 ? place + n : place)] = 1;
+  }
+  return true;
+}
+
+// False: what they are is for Python to say.
+bool mark_rows(PyObject* object, std::vector<std::uint8_t>& marks) {
+  const auto n = static_cast<Py_ssize_t>(marks.size());
+  if (const Tensor* given = host_array(object)) return mark_by_array(*given, marks);
+  if (PySlice_Check(object)) {
+    Py_ssize_t start, stop, step;
+    checked(PySlice_Unpack(object, &start, &stop, &step));
+    const Py_ssize_t count = PySlice_AdjustIndices(n, &start, &stop, step);
+    for (Py_ssize_t k = 0; k < count; ++k) marks[static_cast<std::size_t>(start + k * step)] = 1;
+    return true;
+  }
+  std::vector<std::int64_t> places;
+  if (!parse_places(object, n, false, places)) return false;
+  for (const std::int64_t place : places) marks[static_cast<std::size_t>(place)] = 1;
+  return true;
+}
+
+constexpr char kDelete[] = "delete()";
+constexpr char kDeleteOnHost[] = "delete_on_host($module, x, places, axis=None)\n--\n\n"
+                                 "delete() of a dense host array; None for others.";
+PyObject* delete_on_host(PyObject*, const Call& a) {
+  RowsArgument rows;
+  if (!parse_rows(a.given(0), a[2], rows, a.operation())) Py_RETURN_NONE;
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(rows.extent()));
+  if (!mark_rows(a.given(1), marks)) Py_RETURN_NONE;
+  return make_result(a.operation(), [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, out); });
+}
+
+// A real number, as an array of it would be cast.
+bool parse_row_value(PyObject* object, core::Scalar& out) {
+  core::Input input;
+  if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) || host_array(object) != nullptr)
+    checked(parse_operand(object, input) != Parsed::kError);
+  else return false;
+  if (input.array != nullptr && input.array->dl.ndim != 0) return false;
+  out = input.array != nullptr ? core::read_scalar(input.array->dl.data, core::dtype_of(*input.array)) : input.scalar;
+  out.strong = true;
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;  // float64 holds every integer up to here
+  return out.kind != core::ScalarKind::kComplex && !out.huge && !out.above_int64 && out.i > -kExact && out.i < kExact;
+}
+
+constexpr char kInsert[] = "insert()";
+constexpr char kInsertOnHost[] = "insert_on_host($module, x, places, value, axis=None)\n--\n\n"
+                                 "insert() of one real number into a dense host array; None for others.";
+PyObject* insert_on_host(PyObject*, const Call& a) {
+  RowsArgument rows;
+  core::Scalar value;
+  std::vector<std::int64_t> places;
+  if (!parse_rows(a.given(0), a[3], rows, a.operation()) || !parse_row_value(a.given(2), value) ||
+      !parse_places(a.given(1), rows.extent(), true, places))
+    Py_RETURN_NONE;
+  std::ranges::sort(places);
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::insert_rows(*rows.x, rows.axis, places, value, out); });
+}
+
 }  // namespace
 
-void init_rearrange(PyObject* module) { add_functions(module, {method<kTriangle, triangle>(), method<kRoll, roll>()}); }
+void init_rearrange(PyObject* module) {
+  add_functions(module,
+                {method<kTriangle, triangle>(), method<kRoll, roll>(), method<kDeleteOnHost, delete_on_host, kDelete>(),
+                 method<kInsertOnHost, insert_on_host, kInsert>()});
+}
 
 }  // namespace dlbridge::py::nd
