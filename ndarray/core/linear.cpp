@@ -175,4 +175,38 @@ Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
   return reshape_view(c, {final_shape, n}, Order::kC, result, viewed);
 }
 
+namespace {
+// With an axis of extent 1 before axis `at`.
+Status with_unit_axis(const Tensor& x, int at, Tensor& out) {
+  if (x.dl.ndim == kMaxDims)
+    return malformed("an array of " + std::to_string(kMaxDims) + " axes has no room for one more");
+  std::int64_t shape[kMaxDims], strides[kMaxDims];
+  std::copy_n(x.dl.shape, at, shape);
+  std::copy_n(x.dl.strides, at, strides);
+  shape[at] = 1;
+  strides[at] = 0;
+  std::copy(x.dl.shape + at, x.dl.shape + x.dl.ndim, shape + at + 1);
+  std::copy(x.dl.strides + at, x.dl.strides + x.dl.ndim, strides + at + 1);
+  const auto ndim = static_cast<std::size_t>(x.dl.ndim) + 1;
+  return make_view(x, {shape, ndim}, {strides, ndim}, 0, out);
+}
+}  // namespace
+
+Status vecdot(const Tensor& a, const Tensor& b, Tensor& result) {
+  if (a.dl.ndim == 0 || b.dl.ndim == 0) return malformed("an array is 0-d; a vector has one or more dimensions");
+  const std::int64_t n = a.dl.shape[a.dl.ndim - 1], other = b.dl.shape[b.dl.ndim - 1];
+  if (n != other)
+    return malformed(std::to_string(n) + " and " + std::to_string(other) +
+                     " elements along the axis; they must be equal");
+  if (a.dl.ndim == 1 && b.dl.ndim == 1) return matmul(a, b, result);
+  Tensor row, column, product;
+  DLBRIDGE_TRY(with_unit_axis(a, a.dl.ndim - 1, row));
+  DLBRIDGE_TRY(with_unit_axis(b, b.dl.ndim, column));
+  DLBRIDGE_TRY(matmul(row, column, product));
+  const auto ndim = static_cast<std::size_t>(product.dl.ndim) - 2;
+  DLBRIDGE_TRY(make_view(product, {product.dl.shape, ndim}, {product.dl.strides, ndim}, 0, result));
+  result.flags = product.flags;  // it outlives what it is a view of
+  return {};
+}
+
 }  // namespace dlbridge::nd

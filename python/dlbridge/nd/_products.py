@@ -7,7 +7,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, axes_error, into, normalize_axes, normalize_axis
-from dlbridge.nd._dtypes import can_cast, kind_of, resolve
+from dlbridge.nd._dtypes import can_cast, resolve
 from dlbridge.nd._grids import diagonal as _diagonal
 from dlbridge.nd._lapack import linalg_error
 from dlbridge.nd._manipulation import broadcast_arrays, moveaxis
@@ -44,6 +44,10 @@ def matmul(
     a, b = as_arrays(x1, x2)
     if casting == "same_kind" and dtype is None and axes is None:
         return _native.matmul(a, b, out)
+    if casting == "same_kind" and dtype is None and out is None:
+        product = _native.matmul_on_axes(a, b, axes)
+        if product is not None:
+            return product
     wanted = _native.result_type(a.dtype, b.dtype) if dtype is None else resolve(dtype)
     to = wanted if out is None else out.dtype
     for source, target in ((a.dtype, wanted), (b.dtype, wanted), (wanted, to)):
@@ -138,19 +142,13 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     """The summed products along an axis, the first argument conjugated; other axes broadcast. Source: Array API
     2024.12."""
     a, b = as_arrays(x1, x2)
-    low = min(a.ndim, b.ndim)
-    if low == 0:
-        raise ValueError("vecdot(): an array is 0-d; a vector has one or more dimensions")
-    position = index(axis)
-    if not -low <= position < low:
-        normalize_axis(position, low, "vecdot")
-    if position != -1:
-        a, b = moveaxis(a, position, -1), moveaxis(b, position, -1)
-    if a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"vecdot(): {a.shape[-1]} and {b.shape[-1]} elements along axis {axis}; they must be equal")
-    if kind_of(a.dtype) == "c":
-        a = _native.conjugate(a)
-    return _native.matmul(a[..., None, :], b[..., :, None])[..., 0, 0]
+    if type(axis) is not int or axis != -1:
+        low = min(a.ndim, b.ndim)
+        position = index(axis)
+        if low and not -low <= position < low:
+            normalize_axis(position, low, "vecdot")
+        a, b = (moveaxis(x, position, -1) if low else x for x in (a, b))
+    return _native.vecdot(a.conj(), b)
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> ndarray:
@@ -196,14 +194,21 @@ def multi_dot(arrays: Sequence[ArrayLike], *, out: ndarray | None = None) -> nda
         operands[-1] = operands[-1][:, None]
     if any(a.ndim != 2 for a in operands):
         raise linalg_error("multi_dot(): only the first and the last array may be vectors, the others are matrices")
-    result = _cheapestprod(operands)
-    return into(out, result[tuple([0] if first else []) + ((Ellipsis, 0) if last else ())], "multi_dot")
+    result = _cheapest_product(operands)
+    if first or last:
+        result = result[tuple([0] if first else []) + ((Ellipsis, 0) if last else ())]
+    return into(out, result, "multi_dot")
 
 
-def _cheapestprod(operands: list[ndarray]) -> ndarray:
+def _cheapest_product(operands: list[ndarray]) -> ndarray:
     """Matrix chain: best[i, j] is the least cost of the product of i…j, and where its last multiplication splits it."""
     n = len(operands)
-    sizes = [operands[0].shape[0], *(a.shape[1] for a in operands)]
+    sizes = [operands[0].shape[0], *[a.shape[1] for a in operands]]
+    if n == 3:  # most calls: there are two ways
+        (x, y, z), (i, j, k, m) = operands, sizes
+        if j * m * (k + i) <= i * k * (j + m):
+            return _native.matmul(x, _native.matmul(y, z))
+        return _native.matmul(_native.matmul(x, y), z)
     best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(n)}
     for length in range(1, n):
         for i in range(n - length):

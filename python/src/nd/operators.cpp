@@ -1,9 +1,13 @@
 // The number protocol and comparisons of nd.ndarray, and nd.matmul.
+#include <algorithm>
+
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 #include "python/src/nd/ufuncs.h"
 
 #include "ndarray/core/linear.h"
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
 #include "protocols/common/threads.h"
 
 namespace dlbridge::py::nd {
@@ -150,6 +154,68 @@ PyObject* matmul(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
+constexpr char kVecdot[] = "vecdot($module, x1, x2)\n--\n\nThe sums of products along the last axes.";
+PyObject* vecdot(PyObject*, const Call& a) {
+  return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
+}
+
+// Which axes an entry of axes= names, an int or a tuple of `count`, and all others in their order.
+struct CoreAxes {
+  std::int64_t core[2];
+  std::int64_t others[kMaxDims];
+};
+
+bool parse_core_axes(PyObject* entry, int ndim, int count, CoreAxes& out) {
+  const bool is_tuple = PyTuple_CheckExact(entry);
+  if (is_tuple ? PyTuple_GET_SIZE(entry) != count : count != 1) return false;
+  bool named[kMaxDims] = {};
+  for (int k = 0; k < count; ++k) {
+    PyObject* item = is_tuple ? PyTuple_GET_ITEM(entry, k) : entry;
+    if (!PyLong_CheckExact(item)) return false;
+    int past = 0;
+    long axis = PyLong_AsLongAndOverflow(item, &past);
+    if (axis < 0) axis += ndim;
+    if (past != 0 || axis < 0 || axis >= ndim || named[axis]) return false;
+    named[axis] = true;
+    out.core[k] = axis;
+  }
+  std::int64_t* other = out.others;
+  for (int axis = 0; axis < ndim; ++axis)
+    if (!named[axis]) *other++ = axis;
+  return true;
+}
+
+constexpr char kMatmulName[] = "matmul()";
+constexpr char kMatmulOnAxes[] =
+    "matmul_on_axes($module, x1, x2, axes)\n--\n\n"
+    "matmul() with axes= as a list of three tuples or ints that there are; None for others, whose error Python tells.";
+PyObject* matmul_on_axes(PyObject*, const Call& a) {
+  if (!PyList_CheckExact(a.given(2)) && !PyTuple_CheckExact(a.given(2))) Py_RETURN_NONE;
+  const Ref entries = fixed_items(a.given(2));
+  checked(entries.get());
+  if (PyTuple_GET_SIZE(entries.get()) != 3) Py_RETURN_NONE;
+  Tensor moved[2], product;
+  CoreAxes found;
+  int outer = 0;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Tensor& x = a.array(k);
+    const int ndim = x.dl.ndim, count = std::min(ndim, 2);
+    outer += count - 1;
+    if (ndim == 0 || !parse_core_axes(PyTuple_GET_ITEM(entries.get(), static_cast<Py_ssize_t>(k)), ndim, count, found))
+      Py_RETURN_NONE;
+    std::copy_n(found.core, count, found.others + ndim - count);
+    throw_if_bad(core::permute(x, {found.others, static_cast<std::size_t>(ndim)}, moved[k]), a.operation());
+  }
+  throw_if_bad(core::matmul(moved[0], moved[1], product), a.operation());
+  const int ndim = product.dl.ndim;
+  if (!parse_core_axes(PyTuple_GET_ITEM(entries.get(), 2), ndim, outer, found)) Py_RETURN_NONE;
+  std::int64_t from[kMaxDims];  // which axis of the product each axis of the result is
+  for (int k = 0; k < ndim - outer; ++k) from[found.others[k]] = k;
+  for (int k = 0; k < outer; ++k) from[found.core[k]] = ndim - outer + k;
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::permute(product, {from, static_cast<std::size_t>(ndim)}, out); });
+}
+
 }  // namespace
 
 std::vector<PyType_Slot> number_slots() {
@@ -194,6 +260,9 @@ std::vector<PyType_Slot> number_slots() {
   };
 }
 
-void init_matmul(PyObject* module) { add_functions(module, {method<kMatmul, matmul>()}); }
+void init_matmul(PyObject* module) {
+  add_functions(module, {method<kMatmul, matmul>(), method<kVecdot, vecdot>(),
+                         method<kMatmulOnAxes, matmul_on_axes, kMatmulName>()});
+}
 
 }  // namespace dlbridge::py::nd
