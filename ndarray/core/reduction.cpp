@@ -7,6 +7,7 @@
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/promotion.h"
+#include "ndarray/core/ready.h"
 #include "ndarray/core/views.h"
 #include "ndarray/kernels/host/interpolate.h"
 #include "ndarray/kernels/host/sort.h"
@@ -400,20 +401,21 @@ Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tens
   return call.end(call.backend().search(args), "searchsorted");
 }
 
-Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, double left, double right,
-                   Tensor& result) {
+Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, std::optional<double> left,
+                   std::optional<double> right, Tensor& result) {
   DLBRIDGE_TRY(make_array(result, DType::kFloat64, shape_of(at), at.dl.device));
   Tensor at_copy, knots_copy, values_copy;
   const Tensor *dense_at = nullptr, *dense_knots = nullptr, *dense_values = nullptr;
-  DLBRIDGE_TRY(as_dense(at, at_copy, dense_at));
-  DLBRIDGE_TRY(as_dense(knots, knots_copy, dense_knots));
-  DLBRIDGE_TRY(as_dense(values, values_copy, dense_values));
-  const auto numbers = [](const Tensor& x) { return static_cast<double*>(x.dl.data); };
+  DLBRIDGE_TRY(ready_as(DType::kFloat64, at, at_copy, dense_at));
+  DLBRIDGE_TRY(ready_as(DType::kFloat64, knots, knots_copy, dense_knots));
+  DLBRIDGE_TRY(ready_as(DType::kFloat64, values, values_copy, dense_values));
+  const auto* const heights = elements<double>(*dense_values);
   const Tensor* const used[] = {dense_at, dense_knots, dense_values, &result};
   KernelCall call(at.dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  host_kernels::interpolate({numbers(*dense_knots), numbers(*dense_values), knots.size, numbers(*dense_at), at.size,
-                             left, right, numbers(result)});
+  host_kernels::interpolate({elements<double>(*dense_knots), heights, knots.size, elements<double>(*dense_at), at.size,
+                             left.value_or(heights[0]), right.value_or(heights[knots.size - 1]),
+                             elements<double>(result)});
   return call.end(0, "interp");
 }
 

@@ -40,8 +40,8 @@ Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& in
 Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tensor& result);
 
 // The piecewise linear function through (knots, values), two vectors of one length > 0, at `at`; outside `left` and
-// `right`. Float64 on the host alone.
-Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, double left, double right,
-                   Tensor& result);
+// `right`, or the first and the last value. Of real numbers on the host alone.
+Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, std::optional<double> left,
+                   std::optional<double> right, Tensor& result);
 
 }  // namespace dlbridge::nd

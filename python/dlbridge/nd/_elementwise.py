@@ -6,7 +6,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, as_operands, check_out, into
-from dlbridge.nd._dtypes import BY_NAME, can_cast, iinfo, is_inexact, kind_of, loop_float, resolve
+from dlbridge.nd._dtypes import BY_NAME, can_cast, finfo, iinfo, is_inexact, kind_of, loop_float, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,18 +132,14 @@ def nan_to_num(
 
     copy: False writes to `x` itself.
     """
-    from dlbridge.nd._dtypes import finfo
-
     x = as_array(x)
     if not is_inexact(x):
         return x.copy() if copy else x
-    if copy and posinf is None and neginf is None and type(nan) is float and nan == 0.0:
-        found = _native.by_numpy("nan_to_num", x, nan=nan)
-        if found is not None:
-            return found
+    result = x.copy("K" if isinstance(x, _native.HostArray) else "C") if copy else x
+    if _native.nan_to_num_on_host(result, nan, posinf, neginf):
+        return result
     limits = finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    result = x.copy() if copy else x
     for part in (result.real, result.imag) if kind_of(x.dtype) == "c" else (result,):
         fixed = _native.where(_native.isnan(part), nan, part)
         fixed = _native.where(fixed == float("inf"), high, fixed)
@@ -203,6 +199,9 @@ def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: s
 def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(mantissa, exponent), int32, with x = mantissa * 2**exponent and the mantissa from 0.5 to below 1; 0, infinities
     and NaN have the exponent 0. Source: NumPy."""
+    parts = _native.frexp_on_host(x)
+    if parts is not None:
+        return parts
     x = _as_reals(x, "frexp")
     parts = _native.by_numpy("frexp", x)
     if parts is not None:
@@ -251,6 +250,9 @@ _I0_LIMIT = 20.0
 
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(fractional part, whole part), both with the sign of `x`."""
+    parts = _native.modf_on_host(x)
+    if parts is not None:
+        return parts
     x = _as_reals(x, "modf")
     whole: ndarray = _native.trunc(x)
     fraction = _native.where(_native.isinf(x), 0.0, x - whole)
@@ -271,6 +273,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
+    scaled = _native.ldexp_on_host(x1, x2)
+    if scaled is not None:
+        return scaled
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
     if kind_of(exponent.dtype) in "bi":
@@ -294,9 +299,6 @@ def _in_one_period(at: ndarray, knots: ndarray, values: ndarray, period: float) 
     return at, knots, concatenate([values[-1:], values, values[:1]])
 
 
-_ENDS = (int, float, type(None))  # what interp() takes for numbers beside the knots without asking what they are
-
-
 def interp(
     x: ArrayLike,
     xp: ArrayLike,
@@ -309,8 +311,10 @@ def interp(
 
     period: the function repeats with it; `left` and `right` have no effect, and xp may have any order. Source: NumPy.
     """
-    from dlbridge.nd._searching import searchsorted
-
+    if period is None:
+        found = _native.interpolate_on_host(x, xp, fp, left, right)
+        if found is not None:
+            return found
     at, knots, values = as_arrays(x, xp, fp)
     if knots.ndim != 1 or knots.shape != values.shape or knots.size == 0:
         raise ValueError(
@@ -321,16 +325,14 @@ def interp(
         at, knots, values = _in_one_period(at, knots, values, abs(period))
         left = right = None
     values = values.astype("complex128" if kind_of(values.dtype) == "c" else "float64", copy=False)
-    if (
-        isinstance(at, _native.HostArray)
-        and values.dtype == "float64"
-        and all(isinstance(x, _ENDS) for x in (left, right))
-    ):
-        ends = [float(values[k]) if x is None else float(x) for k, x in ((0, left), (-1, right))]
-        return _native.interpolate_on_host(at, knots, values, *ends)
+    found = _native.interpolate_on_host(at, knots, values, left, right)
+    if found is not None:
+        return found
     if knots.size == 1:
         inner = _native.where(at == at, values[0], at)
     else:
+        from dlbridge.nd._searching import searchsorted
+
         low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
         if kind_of(values.dtype) == "c":  # each part by itself: an infinite one leaves the other as it is
             inner = _native.empty(at.shape, values.dtype, device=at.device)

@@ -8,7 +8,7 @@
 #include "ndarray/core/reduction.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/threads.h"
-#include "python/src/nd/call.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 
 namespace dlbridge::py::nd {
@@ -255,23 +255,25 @@ PyObject* searchsorted_flat(PyObject*, const Call& a) {
 }
 
 constexpr char kInterp[] = "interp()";
-constexpr char kInterpolateOnHost[] =
-    "interpolate_on_host($module, at, knots, values, left, right)\n--\n\n"
-    "The piecewise linear function through (knots, values) at `at`, of arrays of float64 on the host.";
+constexpr char kInterpolateOnHost[] = "interpolate_on_host($module, at, knots, values, left, right)\n--\n\n"
+                                      "interp() of real host arrays, the ends plain numbers or None; None for others.";
 PyObject* interpolate_on_host(PyObject*, const Call& a) {
-  const Tensor& at = a.array(0);
-  const Tensor& knots = a.array(1);
-  const Tensor& values = a.array(2);
-  for (const Tensor* x : {&at, &knots, &values})
-    if (core::dtype_of(*x) != DType::kFloat64 || !is_host(x->dl.device))
-      throw_issue(a.operation(), ErrorCode::kMalformed, "needs float64 on the host, got " + core::describe(*x));
-  if (knots.dl.ndim != 1 || values.dl.ndim != 1 || knots.size != values.size || knots.size == 0)
-    throw_issue(a.operation(), ErrorCode::kMalformed,
-                "needs two vectors of one length > 0, got " + core::describe(knots) + " and " + core::describe(values));
-  const double left = PyFloat_AsDouble(a.given(3)), right = PyFloat_AsDouble(a.given(4));
-  checked(PyErr_Occurred() == nullptr);
+  const Tensor* arrays[3];
+  for (std::size_t k = 0; k < 3; ++k) {
+    arrays[k] = host_array(a.given(k));
+    if (arrays[k] == nullptr || core::is_complex(core::dtype_of(*arrays[k]))) Py_RETURN_NONE;
+  }
+  const auto& [at, knots, values] = arrays;
+  if (knots->dl.ndim != 1 || values->dl.ndim != 1 || knots->size != values->size || knots->size == 0) Py_RETURN_NONE;
+  std::optional<double> ends[2];
+  for (std::size_t k = 0; k < 2; ++k) {
+    PyObject* given = a[k + 3];
+    if (given == nullptr) continue;
+    if (!PyFloat_Check(given) && !PyLong_Check(given)) Py_RETURN_NONE;
+    ends[k] = a.number(k + 3, 0);
+  }
   return make_result(a.operation(),
-                     [&](Tensor& out) { return core::interpolate(at, knots, values, left, right, out); });
+                     [&](Tensor& out) { return core::interpolate(*at, *knots, *values, ends[0], ends[1], out); });
 }
 
 }  // namespace

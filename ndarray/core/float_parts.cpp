@@ -1,0 +1,89 @@
+#include "ndarray/core/float_parts.h"
+
+#include <limits>
+
+#include "ndarray/core/kernel_call.h"
+#include "ndarray/core/ready.h"
+#include "ndarray/kernels/host/float_parts.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+bool takes(const Tensor& x) noexcept {
+  return lies_ready(x) && (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
+}
+
+// Calls f with a number of the type that a float or the parts of a complex number have.
+template <class F>
+void with_float(DType dtype, F f) {
+  if (real_part(dtype) == DType::kFloat32) f(float());
+  else f(double());
+}
+
+// Two arrays of the shape of x, made by kernel(x's elements, T()) of its type.
+template <class Kernel>
+Status split(const Tensor& x, DType second_dtype, Tensor& first, Tensor& second, bool& done, Kernel kernel) {
+  done = takes(x);
+  if (!done) return {};
+  DLBRIDGE_TRY(make_array(first, dtype_of(x), shape_of(x), x.dl.device));
+  DLBRIDGE_TRY(make_array(second, second_dtype, shape_of(x), x.dl.device));
+  const Tensor* const used[] = {&x};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  with_float(dtype_of(x), [&]<class T>(T) { kernel.template operator()<T>(); });
+  return call.end(0, "a split of floats");
+}
+
+}  // namespace
+
+Status split_exponents(const Tensor& x, Tensor& mantissas, Tensor& exponents, bool& done) {
+  return split(x, DType::kInt32, mantissas, exponents, done, [&]<class T>() {
+    host_kernels::split_exponents(elements<T>(x), x.size, elements<T>(mantissas), elements<std::int32_t>(exponents));
+  });
+}
+
+Status split_wholes(const Tensor& x, Tensor& fractions, Tensor& wholes, bool& done) {
+  return split(x, dtype_of(x), fractions, wholes, done, [&]<class T>() {
+    host_kernels::split_wholes(elements<T>(x), x.size, elements<T>(fractions), elements<T>(wholes));
+  });
+}
+
+Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
+  const DType dtype = dtype_of(exponents);
+  done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
+  if (!done) return {};
+  Tensor copy;
+  const Tensor* ready = nullptr;
+  DLBRIDGE_TRY(ready_as(dtype == DType::kInt64 ? dtype : DType::kInt32, exponents, copy, ready));
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
+  const Tensor* const used[] = {&x};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  with_float(dtype_of(x), [&]<class T>(T) {
+    if (dtype == DType::kInt64)
+      host_kernels::scale_by_powers(elements<T>(x), elements<std::int64_t>(*ready), x.size, elements<T>(out));
+    else host_kernels::scale_by_powers(elements<T>(x), elements<std::int32_t>(*ready), x.size, elements<T>(out));
+  });
+  return call.end(0, "ldexp");
+}
+
+Status replace_specials(const Tensor& x, double nan, std::optional<double> high, std::optional<double> low,
+                        bool& done) {
+  const DType part = real_part(dtype_of(x));
+  done = is_host(x.dl.device) && is_aligned(x) && (is_c_contiguous(x) || is_f_contiguous(x)) && !x.readonly() &&
+         (part == DType::kFloat32 || part == DType::kFloat64);
+  if (!done) return {};
+  const Tensor* const used[] = {&x};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  const std::int64_t numbers = x.size * (is_complex(dtype_of(x)) ? 2 : 1);
+  with_float(dtype_of(x), [&]<class T>(T) {
+    constexpr T kLargest = std::numeric_limits<T>::max();
+    host_kernels::replace_specials(elements<T>(x), numbers, static_cast<T>(nan),
+                                   high ? static_cast<T>(*high) : kLargest, low ? static_cast<T>(*low) : -kLargest);
+  });
+  return call.end(0, "nan_to_num");
+}
+
+}  // namespace dlbridge::nd
