@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from dlbridge import _core
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, one_device, order_of
@@ -67,6 +69,9 @@ def frombuffer(
     On the CPU the memory is shared, else moved to the device. ValueError where the buffer is too short or no multiple
     of the itemsize. Source: NumPy.
     """
+    shared = _native.frombuffer_on_host(buffer, dtype, count, offset, device)
+    if shared is not None:
+        return shared
     import dlbridge
 
     found = resolve(dtype)
@@ -92,8 +97,6 @@ def frombuffer(
 
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1, *, device: DeviceLike = None) -> ndarray:
     """A flat array of what an iterable gives, `count` items of it (-1: all). ValueError where it gives fewer."""
-    from itertools import islice
-
     items = list(iter if count < 0 else islice(iter, count))
     if len(items) < count:
         raise ValueError(f"fromiter(): the iterable gave {len(items)} of {count} items")

@@ -191,9 +191,10 @@ def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: Arra
                 f"searchsorted(): sorter has {positions.size} elements, and a {ordered.size}; give as many"
             )
         ordered = _native.take(ordered, positions, 0)
-    dtype = _native.result_type(ordered.dtype, values.dtype)
-    flat = values.astype(dtype, copy=False).ravel()
-    return _native.searchsorted_flat(ordered.astype(dtype, copy=False), flat, side == "right").reshape(values.shape)
+    if ordered.dtype != values.dtype:
+        dtype = _native.result_type(ordered.dtype, values.dtype)
+        ordered, values = ordered.astype(dtype, copy=False), values.astype(dtype, copy=False)
+    return _native.searchsorted_flat(ordered, values, side == "right")
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "dlbridge/validate.h"
 #include "frameworks/nd.h"
 #include "frameworks/numpy.h"
 #include "ndarray/core/copy.h"
@@ -91,6 +92,10 @@ bool ragged() {
 bool is_sequence(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object); }
 
 bool collect(PyObject* object, int depth, Nested& out) {
+  if (PyFloat_CheckExact(object) && depth == out.shape.ndim) {  // of most leaves, at once
+    out.leaves.push_back(core::Scalar::of_float(PyFloat_AS_DOUBLE(object)));
+    return true;
+  }
   if (is_sequence(object)) {
     if (depth == kMaxDims) return ragged();
     // Elements have code of their own (item(), dtype), which may change a list.
@@ -103,6 +108,7 @@ bool collect(PyObject* object, int depth, Nested& out) {
     } else if (out.shape.dims[depth] != n) {
       return ragged();
     }
+    if (out.leaves.empty()) out.leaves.reserve(static_cast<std::size_t>(n));
     for (Py_ssize_t k = 0; k < n; ++k)
       if (!collect(PyTuple_GET_ITEM(items.get(), k), depth + 1, out)) return false;
     return true;
@@ -375,6 +381,29 @@ PyObject* from_dlpack(PyObject*, const Call& a) {
   return to_array(adopted.get(), std::nullopt, device, copy);
 }
 
+constexpr char kFrombuffer[] = "frombuffer()";
+constexpr char kFrombufferOnHost[] = "frombuffer_on_host($module, buffer, dtype, count, offset, device=None)\n--\n\n"
+                                     "frombuffer() of bytes or a bytearray on the host, of which there are as many as "
+                                     "are asked for; None for others.";
+PyObject* frombuffer_on_host(PyObject*, const Call& a) {
+  PyObject *buffer = a.given(0), *count = a.given(2), *offset = a.given(3);
+  if ((!PyBytes_CheckExact(buffer) && !PyByteArray_CheckExact(buffer)) || !PyLong_CheckExact(count) ||
+      !PyLong_CheckExact(offset) || a[1] == nullptr || !is_host(or_default(a.device(4))))
+    Py_RETURN_NONE;
+  const DTypeInfo& dtype = info(*a.dtype(1));
+  const Ref bytes = owned(read_any(buffer, a.operation()));
+  Tensor& t = as_tensor(bytes.get())->tensor;
+  const std::int64_t first = a.integer(3, 0), wanted = a.integer(2, -1), available = t.size - first;
+  const std::int64_t n = wanted < 0 ? available / dtype.itemsize : wanted;
+  if (first < 0 || available < 0 || n < 1 || n > available / dtype.itemsize ||
+      (wanted < 0 && available % dtype.itemsize != 0))
+    Py_RETURN_NONE;
+  t.dl.data = static_cast<char*>(t.dl.data) + first;
+  t.dl.shape[0] = t.size = n;
+  t.set_dtype(dtype);
+  return is_aligned(t) ? adopt(as_tensor(bytes.get())) : Ref::borrow(Py_None).release();
+}
+
 constexpr char kToDevice[] =
     "to_device($module, x, device, /, *, stream=None)\n--\n\nThe array itself, or a copy on another device.";
 PyObject* to_device(PyObject*, const Call& a) {
@@ -405,8 +434,8 @@ void init_creation(PyObject* module) {
   add_functions(module, {method<kArray, array, kArrayName>(), method<kAsarray, asarray, kAsarrayName>(),
                          method<kAsanyarray, asanyarray>(), method<kAscontiguousarray, in_order<'C'>>(),
                          method<kAsfortranarray, in_order<'F'>>(), method<kFromDlpack, from_dlpack, kFromDlpackName>(),
-                         method<kToDevice, to_device>(), method<kToNumpy, to_numpy>(),
-                         method<kDefaultDevice, get_default_device>()});
+                         method<kFrombufferOnHost, frombuffer_on_host, kFrombuffer>(), method<kToDevice, to_device>(),
+                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
 }
 
 }  // namespace dlbridge::py::nd
