@@ -164,7 +164,7 @@ NO_THRESHOLD: dict[str, str] = {
         core/indexing.h:kMaxIndexItems kernels/api.h:kMaxIndexArrays functors/loop.h:kTiledDims""",
     "allocations and caches": """cuda/cublas.cu:kMostDevices cuda/cublas.cu:kWorkspaceBytes
         cuda/launch.cuh:kDevices""",
-    "numbers that no array reaches, or past which nothing is counted": "cuda/index_order.cu:kMostPositions",
+    "numbers that no array reaches, or past which nothing is counted": "cuda/index_loop.cuh:kMostPositions",
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "tables of numbers": "host/exp_log.cpp:kIntervals",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes

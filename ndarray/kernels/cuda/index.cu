@@ -20,29 +20,6 @@ struct MoveArgs {
   IndexArray array[kMaxIndexArrays];
 };
 
-template <int kBytes>
-struct AccessOf;
-template <>
-struct AccessOf<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct AccessOf<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct AccessOf<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct AccessOf<8> {
-  using type = std::uint64_t;
-};
-template <>
-struct AccessOf<16> {
-  using type = uint4;
-};
-
 // offsets[j] of the elements linear[j] by one operand's strides.
 template <class U>
 __device__ void walk(const IndexDims<U>& dims, const std::int64_t* strides, const U (&linear)[kPerThread],
@@ -275,8 +252,11 @@ int scatter(const IndexArgs& args) {
   compact_loop(loop);
   if (loop.accumulate) return scatter_combine(loop);
   Winners winners{};
-  if (order_matters(loop))
-    if (const int rc = find_winners(loop, winners); rc != 0) return rc;
+  if (order_matters(loop)) {
+    const KeyArgs keys(loop);
+    if (is_aligned(loop, loop.itemsize, -1) && scatters_by_place(loop, keys)) return scatter_by_place(loop, keys);
+    if (const int rc = find_winners(loop, keys, winners); rc != 0) return rc;
+  }
   return move<true>(loop, winners);
 }
 

@@ -1,6 +1,7 @@
 // The loop of a gather or scatter as its kernels take it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ndarray/kernels/functions.h"
@@ -11,6 +12,29 @@ namespace dlbridge::nd::cuda_kernels {
 
 inline constexpr int kIndexThreads = 256;
 inline constexpr int kIndexDims = kLoopDims + 1;  // one more where elements are cut in two
+
+template <int kBytes>
+struct AccessOf;
+template <>
+struct AccessOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct AccessOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct AccessOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct AccessOf<8> {
+  using type = std::uint64_t;
+};
+template <>
+struct AccessOf<16> {
+  using type = uint4;
+};
 
 inline cudaStream_t stream_of(const IndexArgs& args) noexcept { return reinterpret_cast<cudaStream_t>(args.stream); }
 
@@ -64,7 +88,6 @@ struct Winners {
     return last != nullptr ? last[place] == static_cast<std::uint32_t>(position + 1) : keep[position] != 0;
   }
 };
-int find_winners(const IndexArgs& loop, Winners& out);
 
 // The index space of a compacted loop: its dims alone, with the arrays' strides to match.
 struct IndexSpace {
@@ -81,6 +104,46 @@ __device__ inline std::int64_t offset_in(const IndexDims<std::uint64_t>& dims, c
   for (int d = 0; d < dims.ndim - 1; ++d) offset += static_cast<std::int64_t>(dims.shape[d].split(at)) * strides[d];
   return dims.ndim > 0 ? offset + static_cast<std::int64_t>(at) * strides[dims.ndim - 1] : 0;
 }
+
+// The number of a position's destination among all places of the indexed axes.
+struct KeyArgs {
+  IndexSpace space;
+  std::int64_t key_stride[kMaxIndexArrays];
+  std::int64_t places;
+
+  explicit KeyArgs(const IndexArgs& loop) : space(index_space(loop)), key_stride{}, places(1) {
+    for (int k = loop.arrays; k-- > 0;) {
+      key_stride[k] = places;
+      places *= loop.extent[k];
+    }
+  }
+};
+
+__device__ inline std::int64_t key_at(const KeyArgs& args, std::int64_t position) {
+  std::int64_t key = 0;
+  for (int k = 0; k < args.space.arrays; ++k) {
+    const IndexArray& array = args.space.array[k];
+    key += array.resolve(offset_in(args.space.dims, array.strides, static_cast<std::uint64_t>(position))) *
+           args.key_stride[k];
+  }
+  return key;
+}
+
+// Whether a table of all places pays: it is set to 0 and read, which where it is at most so much larger than the
+// positions is cheaper than to sort them, and takes less memory. One of `always` places at most does in any case.
+inline bool table_pays(const KeyArgs& args, std::int64_t always = 0) noexcept {
+  constexpr std::int64_t kPlacesAPosition = 4;
+  constexpr std::int64_t kMostPositions = (std::int64_t{1} << 32) - 1;
+  return args.space.size < kMostPositions && args.places <= std::max(always, args.space.size * kPlacesAPosition);
+}
+
+// A scatter of elements to repeated places, where a table pays: of the values that come to a place the last one is found
+// first, then the places are written one after the other. Elements have the alignment of their size.
+bool scatters_by_place(const IndexArgs& loop, const KeyArgs& args);
+int scatter_by_place(const IndexArgs& loop, const KeyArgs& args);
+// last[place] = the last position that goes there, counted from 1; 0 for none.
+int note_last(const IndexArgs& loop, const KeyArgs& args, std::uint32_t*& last);
+int find_winners(const IndexArgs& loop, const KeyArgs& args, Winners& out);
 
 // The loop of a combining scatter: the index space, and the other dims, whose elements are its columns.
 struct CombineArgs {

@@ -32,48 +32,12 @@ IndexSpace index_space(const IndexArgs& loop) {
 
 namespace {
 
-// A table of the destinations is set to 0 and read: where it is at most so much larger than the positions, that is
-// cheaper than to sort them, and takes less memory. A small one always is.
-constexpr std::int64_t kPlacesAPosition = 4;
-constexpr std::int64_t kTablePays = 1 << 18;
-
-struct KeyArgs {
-  IndexSpace space;
-  std::int64_t key_stride[kMaxIndexArrays];  // of the key that numbers the places of the indexed axes
-  std::int64_t places;
-
-  explicit KeyArgs(const IndexArgs& loop) : space(index_space(loop)), key_stride{}, places(1) {
-    for (int k = loop.arrays; k-- > 0;) {
-      key_stride[k] = places;
-      places *= loop.extent[k];
-    }
-  }
-};
-
-__device__ std::int64_t key_at(const KeyArgs& args, std::int64_t position) {
-  std::int64_t key = 0;
-  for (int k = 0; k < args.space.arrays; ++k) {
-    const IndexArray& array = args.space.array[k];
-    key += array.resolve(offset_in(args.space.dims, array.strides, static_cast<std::uint64_t>(position))) *
-           args.key_stride[k];
-  }
-  return key;
-}
+constexpr std::int64_t kTablePays = 1 << 18;  // a table of so few places always does
 
 template <class Key>
 __global__ void __launch_bounds__(kIndexThreads) make_keys(const __grid_constant__ KeyArgs args, Key* keys) {
   const std::int64_t position = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
   if (position < args.space.size) keys[position] = static_cast<Key>(key_at(args, position));
-}
-
-// From the last position on, so that most of those which meet others see that they are not the last without an atomic
-// operation.
-__global__ void __launch_bounds__(kIndexThreads) note_last(const __grid_constant__ KeyArgs args, std::uint32_t* last) {
-  const std::int64_t position = args.space.size - 1 - (std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x);
-  if (position < 0) return;
-  std::uint32_t* const place = last + key_at(args, position);
-  const auto number = static_cast<std::uint32_t>(position + 1);
-  if (*static_cast<volatile std::uint32_t*>(place) < number) atomicMax(place, number);
 }
 
 template <class Key>
@@ -127,19 +91,13 @@ int sort_positions(const IndexArgs& loop, SortedPositions& out) {
   return sort_by<std::uint64_t>(args, DType::kUInt64, loop, out);
 }
 
-int find_winners(const IndexArgs& loop, Winners& out) {
-  const KeyArgs args(loop);
-  constexpr std::int64_t kMostPositions = (std::int64_t{1} << 32) - 1;
-  if (args.places <= std::max(kTablePays, args.space.size * kPlacesAPosition) && args.space.size < kMostPositions) {
-    auto* last = take<std::uint32_t>(loop.workspace, args.places);
-    if (last == nullptr) return kErrorMemory;
-    const auto bytes = static_cast<std::size_t>(args.places) * sizeof *last;
-    if (const auto rc = cudaMemsetAsync(last, 0, bytes, stream_of(loop)); rc != cudaSuccess)
-      return static_cast<int>(rc);
-    note_last<<<blocks_for(args.space.size), kIndexThreads, 0, stream_of(loop)>>>(args, last);
+int find_winners(const IndexArgs& loop, const KeyArgs& args, Winners& out) {
+  if (table_pays(args, kTablePays)) {
+    std::uint32_t* last = nullptr;
+    if (const int rc = note_last(loop, args, last); rc != 0) return rc;
     out.last = last;
     std::copy_n(args.key_stride, loop.arrays, out.place_stride);
-    return static_cast<int>(cudaGetLastError());
+    return 0;
   }
   SortedPositions sorted;
   if (const int rc = sort_positions(loop, sorted); rc != 0) return rc;

@@ -114,19 +114,20 @@ IndexCase rows_case(std::mt19937& random, DType dtype, std::int64_t count, std::
   return c;
 }
 
-// Index arrays beyond a block's sort (2,048 positions) and with keys of 16, 32 and 64 bits: repeated places take the
-// last value, whatever the sort in between takes of scratch memory.
+// Index arrays beyond a block's sort (2,048 positions) and with keys of 16, 32 and 64 bits, few and many positions a
+// place: repeated places take the last value of every size, however it is found.
 void compare_long_moves(bool few) {
   std::mt19937 random(38);
   DeviceWorkspace workspace;
   std::vector<std::int64_t> counts{1023, 1024, 1025, 2047, 2048, 2049, 4097};
   if (!few) counts.insert(counts.end(), {100000, (1 << 17) - 1, (1 << 17) + 1, 1 << 20});
+  const DType dtypes[] = {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kComplex128};
+  unsigned turn = 0;
   for (const std::int64_t count : counts)
     for (const std::int64_t places : {3, 1000, 70000})
       for (const std::int64_t columns : {1, 5})
         for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{1} << 33}) {
-          IndexCase c =
-              rows_case(random, columns == 1 ? DType::kFloat64 : DType::kUInt8, count, columns, places, false);
+          IndexCase c = rows_case(random, dtypes[turn++ % std::size(dtypes)], count, columns, places, false);
           c.args.accumulate = false;
           if (extent != 0) c.args.extent[0] = extent;  // the axis need not be there beyond the places that are used
           const Bytes base = random_bytes(random, c.base_size * c.args.itemsize),
