@@ -258,6 +258,7 @@ Status separate_indices(const Tensor& x, Indices& indices) {
 }
 
 struct IndexCall {
+  Bounds bounds = Bounds::kRefuse;
   Selection selection;
   Indices indices;
   IndexLoop loop;
@@ -284,21 +285,22 @@ Status check_positions(const Tensor& index, std::int64_t extent) {
 
 // Where nothing is selected, no kernel looks at the positions. Those on an axis without elements are out of bounds
 // whatever they are; others only the host can see.
-Status check_unread_positions(const Tensor& x, const Indices& indices) {
+Status check_unread_positions(const Tensor& x, const Indices& indices, Bounds bounds) {
   for (const auto& entry : indices.entries())
     if (entry.index->size == 0) return {};
   for (const auto& [index, axis] : indices.entries()) {
     if (axis < 0) continue;
     const std::int64_t extent = x.dl.shape[axis];
     if (extent == 0) return index_error("index arrays on an axis of size 0 have nothing to select");
-    if (is_host(x.dl.device)) DLBRIDGE_TRY(check_positions(*index, extent));
+    if (bounds == Bounds::kRefuse && is_host(x.dl.device)) DLBRIDGE_TRY(check_positions(*index, extent));
   }
   return {};
 }
 
 Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatter, std::optional<Op> combine = {}) {
-  if (values.size == 0) return check_unread_positions(x, call.indices);
+  if (values.size == 0) return check_unread_positions(x, call.indices, call.bounds);
   IndexArgs args;
+  args.bounds = call.bounds;
   args.itemsize = static_cast<int>(x.itemsize());
   args.values = values.dl.data;
   args.base = static_cast<char*>(x.dl.data) + call.selection.offset * x.itemsize();
@@ -368,14 +370,16 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
   return make_view(x, {s.shape, s.ndim}, {s.strides, s.ndim}, s.offset, out);
 }
 
-Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
+Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds) {
   IndexCall call;
+  call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
   DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
   return launch(x, call, out, false);
 }
 
-Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, std::optional<Op> combine) {
+Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value, std::optional<Op> combine,
+                 Bounds bounds) {
   if (x.readonly()) return malformed("the array is read-only. Write to a copy of it");
   if (is_basic(items) && !combine) {
     Selection s;
@@ -387,6 +391,7 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   }
   if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
   IndexCall call;
+  call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, true, call));
   Tensor scalar, cast, spread;
   const Tensor* source = value.array;

@@ -28,12 +28,12 @@ inline constexpr std::size_t kMaxIndexItems = 2 * static_cast<std::size_t>(kMaxD
 bool is_basic(std::span<const IndexItem> items) noexcept;
 Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 
-// With index arrays: a copy. Out-of-bounds indices are an IndexError on the host; CUDA clamps them to the axis.
-Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
+// With index arrays: a copy. Indices that the bounds refuse are an IndexError on the host; CUDA clamps them to the axis.
+Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds = Bounds::kRefuse);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
 // or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum.
 Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value,
-                 std::optional<Op> combine = std::nullopt);
+                 std::optional<Op> combine = std::nullopt, Bounds bounds = Bounds::kRefuse);
 
 // The coordinates of the elements that are not zero: x.ndim (0-d: one) int64 arrays. CUDA waits for their number.
 Status nonzero(const Tensor& x, std::span<Tensor> coordinates);

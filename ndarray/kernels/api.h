@@ -133,10 +133,16 @@ struct SortArgs {
 
 inline constexpr int kMaxIndexArrays = 16;
 
+// What becomes of an index beyond its axis.
+enum class Bounds : std::uint8_t {
+  kRefuse,  // -extent <= i < 0 counts from the end; others the host refuses before anything is written, CUDA clamps
+  kWrap,    // it is counted round and round
+  kClip,    // it is set to the nearest
+};
+
 // Reads or writes x[…, i0, i1, …, …] element by element. The loop runs over the broadcast index space and the
-// dims that are not indexed, innermost first as the dense operand lies. An index wraps once (-extent <= i < extent);
-// out of that the host returns kErrorIndex before anything is written, CUDA clamps. Where a scatter's indices repeat,
-// the last one in the loop's order is what stays.
+// dims that are not indexed, innermost first as the dense operand lies. Where a scatter's indices repeat, the last one
+// in the loop's order is what stays. kErrorIndex: an index is refused, or its axis has no element.
 struct IndexArgs {
   int itemsize;  // 1, 2, 4, 8, 16
   int ndim;
@@ -156,7 +162,8 @@ struct IndexArgs {
   StreamHandle stream;
   Workspace workspace{};  // CUDA, scatter
   Op combine = Op::kAdd;  // accumulate: kAdd, kMaximum or kMinimum
-  bool unique = false;    // one index array, the positions of a mask: they rise, so that no order of writes matters
+  Bounds bounds = Bounds::kRefuse;
+  bool unique = false;  // one index array, the positions of a mask: they rise, so that no order of writes matters
 };
 
 // Positions of the true elements of a dense bool array, in order. `count` gets their number: CUDA blocks for it.

@@ -199,6 +199,7 @@ int launch(const IndexArgs& args, const Plan& plan, const Winners& winners) {
     array.data = reinterpret_cast<const unsigned char*>(args.index[k]);
     array.extent = args.extent[k];
     array.axis_stride = args.axis_stride[k];
+    array.bounds = args.bounds;
     for (int d = 0; d < plan.ndim; ++d) array.strides[d] = plan.index_strides[k][d];
   }
   const auto run = [&]<int kBytes>() {

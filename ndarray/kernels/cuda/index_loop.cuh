@@ -48,9 +48,10 @@ struct IndexArray {
   const unsigned char* data;
   std::int64_t extent, axis_stride;
   std::int64_t strides[kIndexDims];
+  Bounds bounds;
 
   __device__ std::int64_t resolve(std::int64_t offset) const {
-    return resolve_index(*reinterpret_cast<const std::int64_t*>(data + offset), extent);
+    return resolve_index(*reinterpret_cast<const std::int64_t*>(data + offset), extent, bounds);
   }
 };
 

@@ -26,6 +26,7 @@ IndexSpace index_space(const IndexArgs& loop) {
     space.array[k].data = reinterpret_cast<const unsigned char*>(loop.index[k]);
     space.array[k].extent = loop.extent[k];
     space.array[k].axis_stride = loop.axis_stride[k];
+    space.array[k].bounds = loop.bounds;
   }
   return space;
 }

@@ -33,9 +33,10 @@ inline bool is_index_dim(const IndexArgs& args, int dim) noexcept {
   return false;
 }
 
-// An index wraps once, then is clamped: the host has refused all that clamping would change.
-DLBRIDGE_ND_HD inline std::int64_t resolve_index(std::int64_t i, std::int64_t extent) noexcept {
-  if (i < 0) i += extent;
+// What no bounds refuse: the host has refused all that clamping would change.
+DLBRIDGE_ND_HD inline std::int64_t resolve_index(std::int64_t i, std::int64_t extent, Bounds bounds) noexcept {
+  if (bounds == Bounds::kWrap && (i < 0 || i >= extent)) i %= extent;
+  if (bounds != Bounds::kClip && i < 0) i += extent;
   if (i < 0) return 0;
   return i < extent ? i : extent - 1;
 }

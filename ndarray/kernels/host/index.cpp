@@ -1,4 +1,5 @@
 // Gather and scatter on the host: one walk over the outer dims, one strided inner loop for each way to move an element.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@ using Bytes = unsigned char;
 template <int kSize>
 struct Read {
   static constexpr int size = kSize;
+  static constexpr bool combines = false;
   static void move(Bytes* value, Bytes* base) { std::memcpy(value, base, kSize); }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(value, base, bytes); }
 };
@@ -22,6 +24,7 @@ struct Read {
 template <int kSize>
 struct Write {
   static constexpr int size = kSize;
+  static constexpr bool combines = false;
   static void move(Bytes* value, Bytes* base) { std::memcpy(base, value, kSize); }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(base, value, bytes); }
 };
@@ -29,6 +32,7 @@ struct Write {
 template <class T, Op kOp>
 struct Combine {
   static constexpr int size = sizeof(T);
+  static constexpr bool combines = true;
   static void move(Bytes* value, Bytes* base) {
     if constexpr (is_complex_v<T> && kOp == Op::kAdd) {  // by parts: a wide load would wait for two narrow stores
       using Part = Combine<real_t<T>, kOp>;
@@ -57,26 +61,27 @@ std::int64_t index_at(const IndexArgs& args, int array, std::int64_t offset) {
   return i;
 }
 
-// An index counts from the end where it is negative. in_bounds() has refused all others, but another thread may have
-// written to the array of indices since: none of those leads out of the axis.
-std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
+// in_bounds() has refused what it had to, but another thread may have written to the array of indices since: none of
+// them leads out of the axis.
+std::int64_t place_of(std::int64_t i, std::int64_t extent, Bounds bounds) {
+  if (bounds != Bounds::kRefuse) return resolve_index(i, extent, bounds);
   const std::int64_t position = i + (extent & i >> 63);
   return static_cast<std::uint64_t>(position) < static_cast<std::uint64_t>(extent) ? position : 0;
 }
 
 std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
-  return wrapped(index_at(args, array, offset), args.extent[array]) * args.axis_stride[array];
+  return place_of(index_at(args, array, offset), args.extent[array], args.bounds) * args.axis_stride[array];
 }
 
 // One index array along a dim. The steps of dense operands are constants: more elements are on their way at a time.
-template <class Move, bool dense>
+template <class Move, bool dense, Bounds bounds>
 void indexed_loop(Bytes* value, std::int64_t value_stride, Bytes* base, std::int64_t base_stride, const Bytes* index,
                   std::int64_t index_stride, std::int64_t extent, std::int64_t step, std::int64_t n) {
   if constexpr (dense) value_stride = step = Move::size, index_stride = sizeof(std::int64_t), base_stride = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t position;
     std::memcpy(&position, index + i * index_stride, sizeof position);
-    Move::move(value + i * value_stride, base + i * base_stride + wrapped(position, extent) * step);
+    Move::move(value + i * value_stride, base + i * base_stride + place_of(position, extent, bounds) * step);
   }
 }
 
@@ -102,6 +107,15 @@ void rising_loop(Bytes* value, Bytes* base, const Bytes* index, std::int64_t n) 
   for (; i < n; ++i) move(i);
 }
 
+template <class Move, bool dense>
+auto* indexed_loop_for(Bounds bounds) {
+  if constexpr (!Move::combines) {
+    if (bounds == Bounds::kWrap) return &indexed_loop<Move, dense, Bounds::kWrap>;
+    if (bounds == Bounds::kClip) return &indexed_loop<Move, dense, Bounds::kClip>;
+  }
+  return &indexed_loop<Move, dense, Bounds::kRefuse>;
+}
+
 template <class Move>
 void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   const std::int64_t n = args.shape[0], value_stride = args.value_strides[0], base_stride = args.base_strides[0];
@@ -118,7 +132,7 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
     const bool dense = value_stride == Move::size && step == Move::size && base_stride == 0 &&
                        index_stride == static_cast<std::int64_t>(sizeof(std::int64_t));
     if (dense && args.unique) return rising_loop<Move>(value, base, index, n);
-    const auto loop = dense ? &indexed_loop<Move, true> : &indexed_loop<Move, false>;
+    auto* const loop = dense ? indexed_loop_for<Move, true>(args.bounds) : indexed_loop_for<Move, false>(args.bounds);
     loop(value, value_stride, base, base_stride, index, index_stride, extent, step, n);
   } else {
     for (std::int64_t i = 0; i < n; ++i) {
@@ -171,6 +185,8 @@ DLBRIDGE_ND_CLONES bool row_in_bounds(const Bytes* index, std::int64_t n, std::i
 
 // Each index once: dims along which an array does not move are left out of its walk.
 bool in_bounds(const IndexArgs& args) {
+  if (args.bounds != Bounds::kRefuse)
+    return std::find(args.extent, args.extent + args.arrays, 0) == args.extent + args.arrays;
   for (int k = 0; k < args.arrays; ++k) {
     std::int64_t shape[kLoopDims], strides[kLoopDims], counter[kLoopDims] = {}, offset = 0;
     int ndim = 0;

@@ -34,11 +34,12 @@ _resize = _native.late("_joining", "resize")
 _INT64 = BY_NAME["int64"]
 
 
+put = _native.put
 take = _native.take
 
 
 def _within(positions: ndarray, extent: int, mode: str, operation: str) -> ndarray:
-    """The positions that "wrap" or "clip" make of those out of bounds. The extension calls."""
+    """The positions that "wrap" or "clip" make of those out of bounds."""
     if mode == "wrap":
         return positions % extent
     if mode == "clip":
@@ -92,21 +93,10 @@ def _over_and_over(values: ndarray, n: int) -> ndarray:
     return flat[:n] if flat.size >= n else _resize(flat, n)
 
 
-def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
-    """Writes values (over and over) to positions of the flattened array, in place; mode as for take()."""
-    if _native.put_on_host(a, ind, v, mode):
-        return
-    positions, values = as_array(ind, a).ravel(), as_values(v, a).ravel()
-    if positions.size == 0 or values.size == 0:
-        return
-    if values.size not in (1, positions.size):
-        values = _over_and_over(values, positions.size)
-    lies_flat = a.ndim == 1 or a._flags[0]
-    if mode != "raise" or not lies_flat:
-        positions = _within(positions.astype(_INT64, copy=False), a.size, mode, "put")
-    if lies_flat:  # the host refuses positions out of bounds before it writes, a device clamps them
-        a.reshape(-1)[positions] = values
-        return
+def _put_apart(a: ndarray, positions: ndarray, values: ndarray, mode: str) -> None:
+    """put() where no view of the array is flat. The extension calls."""
+    positions, values = positions.ravel().astype(_INT64, copy=False), values.ravel()
+    positions = _within(positions, a.size, mode, "put")
     if mode == "raise":  # a negative position counts from the end of the flat array, not of an axis
         if isinstance(a, _native.HostArray):
             low, high = int(positions.min()), int(positions.max())
@@ -116,8 +106,7 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
                 )
         positions = _native.clip(positions, -a.size, a.size - 1)
         positions = _native.where(positions < 0, positions + a.size, positions)
-    flat = a if a.ndim else a.reshape(1)
-    flat[_unraveled(positions, flat.shape)] = values
+    a[_unraveled(positions, a.shape)] = values
 
 
 def place(arr: ndarray, mask: ArrayLike, vals: ArrayLike) -> None:

@@ -155,19 +155,30 @@ PyObject* iterate(PyObject* self) {
 
 // --- functions -------------------------------------------------------------------------------------------------------
 
-// Positions to take from x: integers, bools as 0 and 1; as int64 where they are to be computed with.
-Ref positions_of(PyObject* object, PyObject* x, bool computes, const char* operation) {
+// Positions in x: integers, bools as 0 and 1.
+Ref positions_of(PyObject* object, PyObject* x, const char* operation) {
   Ref positions = as_array(object, x);
   const Tensor& t = tensor_of(positions.get());
   const DType dtype = core::dtype_of(t);
   const bool is_whole = core::is_integer(dtype);
-  if (is_whole && (!computes || dtype == DType::kInt64)) return positions;
+  if (is_whole) return positions;
   const bool may_be_any = !is_array(object) && t.size == 0;  // without elements a list tells no dtype
-  if (!is_whole && !core::is_bool(dtype) && !may_be_any)
+  if (!core::is_bool(dtype) && !may_be_any)
     throw_error(PyExc_TypeError, "%s: indices are %s; they must be integers", operation,
                 std::string(info(dtype).name).c_str());
   return owned(make_result(operation,
                            [&](Tensor& out) { return core::copy_as(t, DType::kInt64, core::CopyOrder::kKeep, out); }));
+}
+
+core::Bounds bounds_of(PyObject* mode, const char* operation) {
+  const auto is = [mode](const char* name) { return PyUnicode_CompareWithASCIIString(mode, name) == 0; };
+  if (mode == nullptr) return core::Bounds::kRefuse;
+  if (PyUnicode_Check(mode)) {
+    if (is("raise")) return core::Bounds::kRefuse;
+    if (is("wrap")) return core::Bounds::kWrap;
+    if (is("clip")) return core::Bounds::kClip;
+  }
+  throw_error(PyExc_ValueError, "%s: mode %R is unknown; give 'raise', 'wrap' or 'clip'", operation, mode);
 }
 
 constexpr char kTake[] =
@@ -178,8 +189,8 @@ constexpr char kTake[] =
     "\"wrap\" counts them round and round, \"clip\" sets them to the nearest. Source: Array API 2024.12, NumPy.";
 PyObject* take(PyObject*, const Call& a) {
   const Ref source = as_array(a.given(0), is_array(a.given(1)) ? a.given(1) : Py_None);
-  const bool raises = a[4] == nullptr || PyUnicode_CompareWithASCIIString(a[4], "raise") == 0;
-  Ref positions = positions_of(a.given(1), source.get(), !raises, a.operation());
+  const core::Bounds bounds = bounds_of(a[4], a.operation());
+  const Ref positions = positions_of(a.given(1), source.get(), a.operation());
   const Tensor* x = &tensor_of(source.get());
   Tensor flat;
   if (a[2] == nullptr || x->dl.ndim == 0) {
@@ -188,17 +199,53 @@ PyObject* take(PyObject*, const Call& a) {
     x = &flat;
   }
   int axis = a[2] == nullptr ? 0 : a.axis(2, x->dl.ndim);
-  if (!raises) {
-    static PythonFunction within("dlbridge.nd._indexing", "_within");
-    const Ref extent = owned(PyLong_FromLongLong(x->dl.shape[axis]));
-    const Ref name = owned(PyUnicode_FromString("take"));
-    positions = within(positions.get(), extent.get(), a[4], name.get());
-  }
   Key key;
   while (axis-- > 0) key.add();
   add_array(positions.get(), key.add());
-  Ref taken = owned(make_result(a.operation(), [&](Tensor& out) { return core::gather_at(*x, key.get(), out); }));
+  Ref taken =
+      owned(make_result(a.operation(), [&](Tensor& out) { return core::gather_at(*x, key.get(), out, bounds); }));
   return into(a[3], std::move(taken), "take").release();
+}
+
+constexpr char kPut[] =
+    "put($module, a, ind, v, mode='raise')\n--\n\n"
+    "Writes values (over and over) to positions of the flattened array, in place; mode as for take().";
+PyObject* put(PyObject*, const Call& a) {
+  static PythonFunction as_values("dlbridge.nd._arguments", "as_values");
+  static PythonFunction over_and_over("dlbridge.nd._indexing", "_over_and_over");
+  static PythonFunction put_apart("dlbridge.nd._indexing", "_put_apart");
+  const Tensor& x = a.array(0);
+  const core::Bounds bounds = bounds_of(a[3], a.operation());
+  const Ref positions = positions_of(a.given(1), a.given(0), a.operation());
+  Ref values = is_array(a.given(2)) ? Ref::borrow(a.given(2)) : as_values(a.given(2), a.given(0));
+  const std::int64_t count = tensor_of(positions.get()).size;
+  if (count == 0 || tensor_of(values.get()).size == 0) Py_RETURN_NONE;
+  if (tensor_of(values.get()).size != 1 && tensor_of(values.get()).size != count) {
+    const Ref n = owned(PyLong_FromLongLong(count));
+    values = over_and_over(values.get(), n.get());
+  }
+  Tensor flat;
+  bool viewed = false;
+  throw_if_bad(core::reshape_view(x, {&x.size, 1}, core::Order::kC, flat, viewed), a.operation());
+  if (!viewed) {
+    const Ref mode = a[3] == nullptr ? owned(PyUnicode_FromString("raise")) : Ref::borrow(a[3]);
+    put_apart(a.given(0), positions.get(), values.get(), mode.get());
+    Py_RETURN_NONE;
+  }
+  const auto in_a_row = [&](const Ref& array, Tensor& out) {
+    std::int64_t shape[1] = {tensor_of(array.get()).size};
+    throw_if_bad(core::reshape(tensor_of(array.get()), shape, core::Order::kC, std::nullopt, out), a.operation());
+  };
+  Tensor at, source;
+  in_a_row(positions, at);
+  in_a_row(values, source);
+  Key key;
+  core::IndexItem& item = key.add();
+  item.kind = core::IndexItem::Kind::kArray;
+  item.array = &at;
+  const CriticalSection of_target(a.given(0));
+  throw_if_bad(core::assign_at(flat, key.get(), {&source, {}}, std::nullopt, bounds), a.operation());
+  Py_RETURN_NONE;
 }
 
 constexpr char kIndexCombine[] =
@@ -284,10 +331,10 @@ std::vector<PyType_Slot> subscript_slots() {
 }
 
 void init_indexing(PyObject* module) {
-  add_functions(module,
-                {method<kTake, take>(), method<kIndexCombine, index_combine>(), method<kNonzero, nonzero>(),
-                 method<kNonzeroRows, nonzero_rows>(), method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
-                 method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
+  add_functions(module, {method<kTake, take>(), method<kPut, put>(), method<kIndexCombine, index_combine>(),
+                         method<kNonzero, nonzero>(), method<kNonzeroRows, nonzero_rows>(),
+                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
+                         method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -69,6 +69,7 @@ REFUSED = [
     ("xp.repeat(a, [1, 2])", ValueError, "2 repeats"),
     ("xp.repeat(a, -1)", ValueError, "negative"),
     ("a.put([0], 1, mode='x')", ValueError, "unknown"),
+    ("a.put([], 1, mode='x')", ValueError, "unknown"),
     ("v.__setitem__(slice(0, 2), w)", ValueError, ""),
     ("xp.histogram(v, weights=v[1:])", ValueError, "histogram(): weights of shape (6,)"),
     ("xp.histogram(a, weights=a.ravel())", ValueError, "values of shape (3, 4)"),
