@@ -26,7 +26,7 @@ bool can_count(Dims extents) {
 
 }  // namespace
 
-Status ravel_positions(std::span<const Tensor* const> parts, Dims extents, OutOfBounds mode, Tensor& out, bool& done) {
+Status ravel_positions(std::span<const Tensor* const> parts, Dims extents, Bounds bounds, Tensor& out, bool& done) {
   done = false;
   if (!can_count(extents) || parts.size() != extents.size()) return {};
   for (const Tensor* part : parts)
@@ -37,7 +37,7 @@ Status ravel_positions(std::span<const Tensor* const> parts, Dims extents, OutOf
   host_kernels::AxisPositions axes[kLoopDims];
   for (std::size_t k = 0; k < parts.size(); ++k) {
     DLBRIDGE_TRY(ready_as(DType::kInt64, *parts[k], copies[k], used[k]));
-    axes[k] = {elements<std::int64_t>(*used[k]), extents[k], mode};
+    axes[k] = {elements<std::int64_t>(*used[k]), extents[k], bounds};
   }
   DLBRIDGE_TRY(make_array(result, DType::kInt64, shape_of(*parts[0]), parts[0]->dl.device));
   used[parts.size()] = &result;
@@ -97,25 +97,6 @@ Status count_values(const Tensor& x, const Tensor* weights, std::int64_t least, 
   done = true;
   counts = std::move(result);
   return {};
-}
-
-Status put(const Tensor& x, const Tensor& positions, const Tensor& values, OutOfBounds mode, bool& done) {
-  done = false;
-  const bool is_line = x.dl.ndim == 1 && is_host(x.dl.device);
-  if ((!is_line && !lies_ready(x)) || x.readonly() || x.size == 0 || !is_host(positions.dl.device) ||
-      !is_whole(positions) || positions.size == 0 || !lies_ready(values) || values.size == 0 ||
-      dtype_of(values) != dtype_of(x) || may_overlap(x, values) || may_overlap(x, positions))
-    return {};
-  Tensor copy;
-  const Tensor* ready = nullptr;
-  DLBRIDGE_TRY(ready_as(DType::kInt64, positions, copy, ready));
-  const Tensor* const used[] = {&x, ready, &values};
-  KernelCall call(x.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  done =
-      host_kernels::put({x.dl.data, x.size, (is_line ? x.dl.strides[0] : 1) * x.itemsize(),
-                         elements<std::int64_t>(*ready), ready->size, values.dl.data, values.size, x.itemsize(), mode});
-  return call.end(0, "put");
 }
 
 namespace {

@@ -10,18 +10,14 @@
 
 namespace dlbridge::nd {
 
-using host_kernels::OutOfBounds;
-
 // The places of positions along the axes of C order; parts of one shape.
-Status ravel_positions(std::span<const Tensor* const> parts, Dims extents, OutOfBounds mode, Tensor& out, bool& done);
+Status ravel_positions(std::span<const Tensor* const> parts, Dims extents, Bounds bounds, Tensor& out, bool& done);
 // The positions along the axes of places; one of `parts` for each.
 Status unravel_positions(const Tensor& places, Dims extents, std::span<Tensor> parts, bool& done);
 
 // How often each integer from 0 on occurs, or the sums of its weights, of those up to the largest or `least` - 1.
 Status count_values(const Tensor& x, const Tensor* weights, std::int64_t least, Tensor& counts, bool& done);
 
-// x.flat[positions] = values, which begin again behind the last one.
-Status put(const Tensor& x, const Tensor& positions, const Tensor& values, OutOfBounds mode, bool& done);
 // The values at their own places where the mask is true.
 Status put_masked(const Tensor& x, const Tensor& mask, const Tensor& values, bool& done);
 // The values one after the other where the mask is true; they begin again behind the last one.

@@ -5,6 +5,7 @@
 
 #include "ndarray/kernels/api.h"
 #include "ndarray/kernels/functors/divider.h"
+#include "ndarray/kernels/functors/index_plan.h"
 #include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
@@ -12,13 +13,6 @@ namespace {
 
 bool exists(std::int64_t i, std::int64_t extent) noexcept {
   return static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(extent);
-}
-
-std::int64_t brought_in(std::int64_t i, std::int64_t extent, OutOfBounds mode) noexcept {
-  if (exists(i, extent)) return i;
-  if (mode == OutOfBounds::kClip) return i < 0 ? 0 : extent - 1;
-  const std::int64_t rest = i % extent;
-  return rest + (extent & rest >> 63);
 }
 
 // Calls f with a value of as many bytes.
@@ -51,12 +45,12 @@ void set_element(void* data, std::int64_t i, T value) noexcept {
 
 bool ravel_positions(std::span<const AxisPositions> axes, std::int64_t n, std::int64_t* out) noexcept {
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    const auto [positions, extent, mode] = axes[axis];
+    const auto [positions, extent, bounds] = axes[axis];
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       std::int64_t position = positions[i];
-      if (mode == OutOfBounds::kRaise) wrong |= static_cast<std::int64_t>(!exists(position, extent));
-      else position = brought_in(position, extent, mode);
+      if (bounds == Bounds::kRefuse) wrong |= static_cast<std::int64_t>(!exists(position, extent));
+      else position = resolve_index(position, extent, bounds);
       // Without overflow, also of a position that is refused behind the loop.
       const auto before = axis == 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(out[i]);
       out[i] =
@@ -104,26 +98,6 @@ void sum_weights(const std::int64_t* x, const double* weights, std::int64_t n, d
                  std::int64_t size) noexcept {
   for (std::int64_t i = 0; i < n; ++i)
     if (const std::int64_t value = x[i]; exists(value, size)) totals[value] += weights[i];
-}
-
-bool put(const PutArgs& args) noexcept {
-  const bool raises = args.mode == OutOfBounds::kRaise;
-  if (raises) {
-    const Extremes found = find_extremes(args.positions, args.n);
-    if (found.low < -args.size || found.high >= args.size) return false;
-  }
-  with_element(args.itemsize, [&]<class T>(T) {
-    std::int64_t next = 0;
-    for (std::int64_t i = 0; i < args.n; ++i) {
-      std::int64_t position = args.positions[i];
-      if (raises && position < 0) position += args.size;
-      position = brought_in(position, args.size, args.mode);
-      const T value = element_at<T>(args.values, next);
-      std::memcpy(static_cast<char*>(args.x) + position * args.step, &value, sizeof(T));
-      if (++next == args.count) next = 0;
-    }
-  });
-  return true;
 }
 
 namespace {

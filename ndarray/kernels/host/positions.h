@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <span>
 
-namespace dlbridge::nd::host_kernels {
+#include "ndarray/kernels/api.h"
 
-enum class OutOfBounds : std::uint8_t { kRaise, kWrap, kClip };  // what becomes of a position that does not exist
+namespace dlbridge::nd::host_kernels {
 
 struct AxisPositions {
   const std::int64_t* positions;
   std::int64_t extent;  // > 0
-  OutOfBounds mode;
+  Bounds bounds;        // kRefuse: negative ones, too
 };
 // out[i]: the place of the positions number i along the axes, of which the last is dense. False: one does not exist.
 bool ravel_positions(std::span<const AxisPositions> axes, std::int64_t n, std::int64_t* out) noexcept;
@@ -29,21 +29,6 @@ Extremes find_extremes(const std::int64_t* x, std::int64_t n) noexcept;
 void count_values(const std::int64_t* x, std::int64_t n, std::int64_t* counts, std::int64_t size) noexcept;
 void sum_weights(const std::int64_t* x, const double* weights, std::int64_t n, double* totals,
                  std::int64_t size) noexcept;
-
-// x[positions[i]] = values[i], which begin again behind the last one; elements of `itemsize` bytes. A negative position
-// counts from the end with kRaise. False: one does not exist, and nothing is written.
-struct PutArgs {
-  void* x;
-  std::int64_t size;
-  std::int64_t step;  // bytes from one element of x to the next
-  const std::int64_t* positions;
-  std::int64_t n;
-  const void* values;
-  std::int64_t count;
-  std::int64_t itemsize;
-  OutOfBounds mode;
-};
-bool put(const PutArgs& args) noexcept;
 
 // x[i] = values[i] where the mask is not 0.
 void put_masked(void* x, const std::uint8_t* mask, const void* values, std::int64_t n, std::int64_t itemsize) noexcept;

@@ -281,6 +281,17 @@ Shape parse_shape(PyObject* object, const char* operation) {
   return parse_shape(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), operation);
 }
 
+core::Bounds parse_bounds(PyObject* mode, const char* operation) {
+  const auto is = [mode](const char* name) { return PyUnicode_CompareWithASCIIString(mode, name) == 0; };
+  if (mode == nullptr) return core::Bounds::kRefuse;
+  if (PyUnicode_Check(mode)) {
+    if (is("raise")) return core::Bounds::kRefuse;
+    if (is("wrap")) return core::Bounds::kWrap;
+    if (is("clip")) return core::Bounds::kClip;
+  }
+  throw_error(PyExc_ValueError, "%s: mode %R is unknown; give 'raise', 'wrap' or 'clip'", operation, mode);
+}
+
 int parse_axis(PyObject* object, int ndim, const char* operation) {
   const Py_ssize_t value = checked_number(PyNumber_AsSsize_t(object, PyExc_IndexError));
   if (value < -ndim || value >= ndim) {

@@ -78,6 +78,8 @@ inline DLDevice or_default(const std::optional<DLDevice>& device) { return devic
 char parse_order(PyObject* object, const char* operation, char otherwise);
 // "no", "equiv", "safe", "same_kind" or "unsafe".
 core::Casting parse_casting(PyObject* object, const char* operation, core::Casting otherwise);
+// "raise", "wrap" or "clip"; absent: "raise".
+core::Bounds parse_bounds(PyObject* mode, const char* operation);
 bool is_numpy_array(PyObject* object);
 
 // Any object of any protocol, a nested sequence or a scalar as an array of ours; shares memory where it can.

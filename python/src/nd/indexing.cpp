@@ -170,17 +170,6 @@ Ref positions_of(PyObject* object, PyObject* x, const char* operation) {
                            [&](Tensor& out) { return core::copy_as(t, DType::kInt64, core::CopyOrder::kKeep, out); }));
 }
 
-core::Bounds bounds_of(PyObject* mode, const char* operation) {
-  const auto is = [mode](const char* name) { return PyUnicode_CompareWithASCIIString(mode, name) == 0; };
-  if (mode == nullptr) return core::Bounds::kRefuse;
-  if (PyUnicode_Check(mode)) {
-    if (is("raise")) return core::Bounds::kRefuse;
-    if (is("wrap")) return core::Bounds::kWrap;
-    if (is("clip")) return core::Bounds::kClip;
-  }
-  throw_error(PyExc_ValueError, "%s: mode %R is unknown; give 'raise', 'wrap' or 'clip'", operation, mode);
-}
-
 constexpr char kTake[] =
     "take($module, a, indices, /, axis=None, out=None, mode='raise')\n--\n\n"
     "The elements at positions along an axis, of the flattened array by default.\n\n"
@@ -189,7 +178,7 @@ constexpr char kTake[] =
     "\"wrap\" counts them round and round, \"clip\" sets them to the nearest. Source: Array API 2024.12, NumPy.";
 PyObject* take(PyObject*, const Call& a) {
   const Ref source = as_array(a.given(0), is_array(a.given(1)) ? a.given(1) : Py_None);
-  const core::Bounds bounds = bounds_of(a[4], a.operation());
+  const core::Bounds bounds = parse_bounds(a[4], a.operation());
   const Ref positions = positions_of(a.given(1), source.get(), a.operation());
   const Tensor* x = &tensor_of(source.get());
   Tensor flat;
@@ -215,7 +204,7 @@ PyObject* put(PyObject*, const Call& a) {
   static PythonFunction over_and_over("dlbridge.nd._indexing", "_over_and_over");
   static PythonFunction put_apart("dlbridge.nd._indexing", "_put_apart");
   const Tensor& x = a.array(0);
-  const core::Bounds bounds = bounds_of(a[3], a.operation());
+  const core::Bounds bounds = parse_bounds(a[3], a.operation());
   const Ref positions = positions_of(a.given(1), a.given(0), a.operation());
   Ref values = is_array(a.given(2)) ? Ref::borrow(a.given(2)) : as_values(a.given(2), a.given(0));
   const std::int64_t count = tensor_of(positions.get()).size;

@@ -1,8 +1,6 @@
 // Functions of positions on the host, in one call: see host_only.h.
 #include "ndarray/core/positions.h"
 
-#include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "protocols/common/array_arguments.h"
@@ -49,28 +47,17 @@ bool parse_extents(PyObject* object, Shape& out) {
   return true;
 }
 
-bool is_text(PyObject* object, const char* text) {
-  return PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, text) == 0;
-}
-
-bool parse_mode(PyObject* object, core::OutOfBounds& out) {
-  static constexpr const char* kNames[] = {"raise", "wrap", "clip"};  // in the order of OutOfBounds
-  const auto* const name = std::ranges::find_if(kNames, [&](const char* known) { return is_text(object, known); });
-  out = static_cast<core::OutOfBounds>(name - kNames);
-  return name != std::end(kNames);
-}
-
 constexpr char kRavelMultiIndex[] = "ravel_multi_index()";
 constexpr char kRavelOnHost[] = "ravel_on_host($module, parts, dims, mode)\n--\n\n"
                                 "ravel_multi_index() of host arrays of one shape, in C order; None for others.";
 PyObject* ravel_on_host(PyObject*, const Call& a) {
   HostArrays parts;
   Shape dims;
-  core::OutOfBounds mode;
-  if (!parse_host_arrays(a.given(0), parts) || !parse_extents(a.given(1), dims) || !parse_mode(a.given(2), mode))
+  if (!parse_host_arrays(a.given(0), parts) || !parse_extents(a.given(1), dims) || !PyUnicode_Check(a.given(2)))
     Py_RETURN_NONE;
+  const core::Bounds bounds = parse_bounds(a.given(2), a.operation());
   return made_or_none(
-      a, [&](Tensor& out, bool& done) { return core::ravel_positions(parts.get(), dims.get(), mode, out, done); });
+      a, [&](Tensor& out, bool& done) { return core::ravel_positions(parts.get(), dims.get(), bounds, out, done); });
 }
 
 constexpr char kUnravelIndex[] = "unravel_index()";
@@ -96,19 +83,6 @@ PyObject* count_on_host(PyObject*, const Call& a) {
   const std::int64_t least = a.integer(2, 0);
   if (least < 0) Py_RETURN_NONE;
   return made_or_none(a, [&](Tensor& out, bool& done) { return core::count_values(*x, weights, least, out, done); });
-}
-
-constexpr char kPut[] = "put()";
-constexpr char kPutOnHost[] = "put_on_host($module, x, positions, values, mode)\n--\n\n"
-                              "put() of dense host arrays of one dtype, done where it says True.";
-PyObject* put_on_host(PyObject*, const Call& a) {
-  const Tensor *x = host_array(a.given(0)), *positions = host_array(a.given(1)), *values = host_array(a.given(2));
-  core::OutOfBounds mode;
-  bool done = false;
-  if (x == nullptr || positions == nullptr || values == nullptr || !parse_mode(a.given(3), mode)) Py_RETURN_FALSE;
-  const CriticalSection of_target(a.given(0));
-  throw_if_bad(core::put(*x, *positions, *values, mode, done), a.operation());
-  return PyBool_FromLong(done ? 1 : 0);
 }
 
 template <Status (*write)(const Tensor&, const Tensor&, const Tensor&, bool&)>
@@ -145,7 +119,7 @@ void init_positions(PyObject* module) {
       module,
       {method<kRavelOnHost, ravel_on_host, kRavelMultiIndex>(),
        method<kUnravelOnHost, unravel_on_host, kUnravelIndex>(), method<kCountOnHost, count_on_host, kBincount>(),
-       method<kPutOnHost, put_on_host, kPut>(), method<kPutMaskedOnHost, write_by_mask<core::put_masked>, kPutmask>(),
+       method<kPutMaskedOnHost, write_by_mask<core::put_masked>, kPutmask>(),
        method<kPlaceOnHost, write_by_mask<core::place>, kPlace>(), method<kChooseOnHost, choose_on_host, kChoose>()});
 }
 
