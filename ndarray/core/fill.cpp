@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "ndarray/core/kernel_call.h"
-#include "ndarray/kernels/host/trials.h"
-#include "ndarray/kernels/random/philox.h"
+#include "ndarray/kernels/random/multinomial.h"
 
 namespace dlbridge::nd {
 
@@ -13,21 +12,20 @@ namespace {
 
 template <class KernelArgs>
 Status fill(const Tensor& out, KernelArgs& args, int (*Backend::*kernel)(const KernelArgs&), const char* name,
-            const Tensor* beside = nullptr) {
+            std::span<const Tensor* const> beside = {}) {
   if (!is_c_contiguous(out) || out.readonly()) return malformed("the output must be dense in C order and writable");
   if (out.size == 0) return {};
   args.dtype = dtype_of(out);
   args.n = out.size;
   args.out = out.dl.data;
-  const Tensor* const used[] = {&out, beside};
-  KernelCall call(out.dl.device, std::span(used).first(beside == nullptr ? 1 : 2));
+  const Tensor* used[1 + kParameters] = {&out};
+  std::size_t count = 1;
+  for (const Tensor* array : beside)
+    if (array != nullptr) used[count++] = array;
+  KernelCall call(out.dl.device, std::span(used).first(count));
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   return call.end((call.backend().*kernel)(args), name);
-}
-
-bool dense_on_host(const Tensor& x, DType dtype) noexcept {
-  return dtype_of(x) == dtype && is_c_contiguous(x) && same_device(x.dl.device, {kDLCPU, 0});
 }
 
 std::int64_t integer_of(const Scalar& s) noexcept {
@@ -55,14 +53,17 @@ Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, co
   return fill(out, args, &Backend::range, "range_fill()");
 }
 
-Status fill_random(const Tensor& out, RandomArgs args, const Tensor* shapes) {
-  if (shapes != nullptr) {
-    if (dtype_of(*shapes) != DType::kFloat64 || !is_c_contiguous(*shapes) || shapes->size != out.size ||
-        !same_device(shapes->dl.device, out.dl.device))
-      return malformed("the shapes must be as many float64 as there are elements, dense and on the same device");
-    args.shapes = static_cast<const double*>(shapes->dl.data);
+Status fill_random(const Tensor& out, RandomArgs args, std::span<const Tensor* const> arrays) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i] == nullptr) continue;
+    const Tensor& x = *arrays[i];
+    if (dtype_of(x) != DType::kFloat64 || !is_c_contiguous(x) || x.size != out.size ||
+        !same_device(x.dl.device, out.dl.device))
+      return malformed("the parameters must be as many float64 as there are elements, dense and on the same device");
+    if (args.distribution < Distribution::kLaplace) return malformed("this distribution's parameters are numbers");
+    args.arrays[i] = static_cast<const double*>(x.dl.data);
   }
-  return fill(out, args, &Backend::random, "random_fill()", shapes);
+  return fill(out, args, &Backend::random, "random_fill()", arrays);
 }
 
 std::uint64_t counters_of(const Tensor& out, Distribution distribution) noexcept {
@@ -81,52 +82,33 @@ Status sum_probabilities(Tensor& out, const host_kernels::LogConcave& law, std::
   return {};
 }
 
-Status draw_counts(const Tensor& out, host_kernels::CountLaw law, std::uint64_t seed,
-                   std::span<const Tensor* const> parameters) {
-  host_kernels::CountsArgs args{law, {}, {}, seed, out.size, static_cast<double*>(out.dl.data)};
-  const Tensor* used[1 + host_kernels::kMostParameters] = {&out};
-  for (std::size_t i = 0; i < host_kernels::kMostParameters; ++i) {
-    const Tensor& x = *(used[1 + i] = parameters[std::min(i, parameters.size() - 1)]);
-    if (!dense_on_host(x, DType::kFloat64) || (x.size != 1 && x.size != out.size))
-      return malformed("the parameters must be float64 on the host, dense, one or as many as there are counts");
-    args.parameters[i] = static_cast<const double*>(x.dl.data);
-    args.one_for_all[i] = x.size == 1;
-  }
-  if (!dense_on_host(out, DType::kFloat64) || out.readonly())
-    return malformed("the output must be float64 on the host, dense in C order and writable");
-  if (out.size == 0) return {};
-  KernelCall call(out.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  return call.end(host_kernels::draw_counts(args) ? 0 : kErrorMemory, "count_fill()");
+Status prepare_multinomial(MultinomialArgs& args, const Tensor& out, const Tensor& chances, const Tensor* trials) {
+  const std::int64_t outcomes = out.dl.ndim == 0 ? 0 : out.dl.shape[out.dl.ndim - 1];
+  const Tensor* const used[] = {&out, &chances, trials};
+  for (const Tensor* x : used)
+    if (x != nullptr && (dtype_of(*x) != (x == &out ? DType::kInt64 : DType::kFloat64) || !is_c_contiguous(*x) ||
+                         !same_device(x->dl.device, out.dl.device)))
+      return malformed("the counts must be int64, the parameters float64, all dense and on the same device");
+  if (outcomes == 0 || out.readonly() || (chances.size != outcomes && chances.size != out.size) ||
+      (trials != nullptr && trials->size != out.size / outcomes))
+    return malformed("there must be a probability an outcome or an element, and as many trials as rows");
+  args.outcomes = outcomes;
+  args.rows = out.size / outcomes;
+  args.chances = static_cast<const double*>(chances.dl.data);
+  args.chances_step = chances.size == outcomes ? 0 : outcomes;
+  if (trials != nullptr) args.trials_of_rows = static_cast<const double*>(trials->dl.data);
+  args.out = static_cast<std::int64_t*>(out.dl.data);
+  return {};
 }
 
-Status count_trials(const Tensor& out, const Tensor& sums, std::int64_t trials, std::uint64_t seed,
-                    std::uint64_t offset) {
-  const std::int64_t outcomes = sums.size + 1;
-  if (!dense_on_host(out, DType::kInt64) || out.readonly() || !dense_on_host(sums, DType::kFloat64) ||
-      out.size % outcomes != 0 || trials < 1 || trials > host_kernels::kMostTrials)
-    return malformed("there must be an int64 for each outcome of each row, and a few trials");
-  if (out.size == 0) return {};
-  const Tensor* const used[] = {&out, &sums};
-  KernelCall call(out.dl.device, used);
+Status fill_multinomial(MultinomialArgs args, std::span<const Tensor* const> used) {
+  KernelCall call(used.front()->dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  host_kernels::count_trials({static_cast<const double*>(sums.dl.data), outcomes, trials, out.size / outcomes, seed,
-                              offset, static_cast<std::int64_t*>(out.dl.data)});
-  return call.end(0, "trials_fill()");
+  args.stream = call.stream();
+  return call.end(call.backend().multinomial(args), "multinomial()");
 }
 
-Status fill_formula(const Tensor& out, host_kernels::FormulaArgs args) {
-  const DType dtype = host_kernels::gives_counts(args.formula) ? DType::kInt64 : DType::kFloat64;
-  if (!dense_on_host(out, dtype) || out.readonly())
-    return malformed("the output must be float64 (int64 of counts) on the host, dense in C order and writable");
-  args.n = out.size;
-  args.out = out.dl.data;
-  const Tensor* const arrays[] = {&out};
-  KernelCall call(out.dl.device, arrays);
-  DLBRIDGE_TRY(call.begin());
-  host_kernels::draw_formula(args);
-  return call.end(0, "formula_fill()");
-}
+std::uint64_t counters_of(const MultinomialArgs& args) noexcept { return philox::counters_used(args); }
 
 Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape) {
   const DType kind = dtype.value_or(promoted(scalars));

@@ -237,22 +237,41 @@ enum class Distribution : std::uint8_t {
   kNormal,       // mean a, standard deviation b, floats
   kInteger,      // [int_low, int_low + int_range): any integer dtype or bool; int_range 0 means all 2^64
   kExponential,  // scale a
-  // loc a + scale b times a formula of a uniform number
+  // By a formula of a uniform number. Loc a + scale b times it:
   kLaplace,
   kLogistic,
   kGumbel,
   kRayleigh,
   kCauchy,
-  // by rejection: the gamma distribution of scale b, whose shape is a or an array's element, and its logarithm
-  kGamma,
-  kLogGamma,
-  // int64 by rejection, where a is a number or an array's element, too
+  kPareto,      // of shape a
+  kPower,       // of shape a
+  kWeibull,     // of shape a
+  kTriangular,  // from a over its mode b to c
+  kGeometric,   // int64: trials until the first success, of probability a
+  // Floats of one counter each, many by rejection
+  kGamma,                // of shape a and scale b
+  kLogGamma,             // the logarithm, of scale 1
+  kBeta,                 // of a and b
+  kF,                    // a and b degrees of freedom
+  kStandardT,            // a degrees of freedom
+  kWald,                 // of mean a and scale b
+  kVonMises,             // angles in [-pi, pi] of concentration a around b
+  kNoncentralChisquare,  // a degrees of freedom, noncentrality b
+  kNoncentralF,          // a and b degrees of freedom, noncentrality c
+  // int64 of one counter each
   kPoisson,           // of mean a
   kNegativeBinomial,  // Poisson's with a gamma variate of shape a and scale b as the mean
   kZipf,              // from 1 on, with probabilities in proportion to k ** -a
-  // floats by rejection: angles in [-pi, pi], von Mises's of concentration a (a number or an array's element) around b
-  kVonMises,
+  kLogseries,         // from 1 on, with probabilities in proportion to a ** k / k
+  kBinomial,          // how many of a trials succeed, of probability b
+  kHypergeometric,    // how many of a good ones are among c that are drawn of a good and b bad ones
 };
+
+constexpr bool gives_counts(Distribution distribution) noexcept {
+  return distribution == Distribution::kGeometric || distribution >= Distribution::kPoisson;
+}
+
+inline constexpr int kParameters = 3;  // of a distribution, at most
 
 // Philox4x32-10: element i depends on (seed, offset + i, distribution, dtype) alone, on host and device alike; each
 // element takes one 128-bit counter's part as kernels/random/philox.h says. Dense output.
@@ -263,10 +282,24 @@ struct RandomArgs {
   void* out;
   std::uint64_t seed;
   std::uint64_t offset;  // counters consumed so far
-  double a, b;
-  const double* shapes;  // n of them instead of a, or null: only where a distribution is made by rejection
+  double a, b, c;
+  const double* arrays[kParameters];  // n of them instead of a, b or c, or null: from kLaplace on
   std::int64_t int_low;
   std::uint64_t int_range;
+  StreamHandle stream;
+};
+
+// How often each outcome was, a dense row of `outcomes` int64 for each; kernels/random/multinomial.h says of which
+// counters. The probabilities are at chances + row * chances_step, those of the last outcome what the others leave.
+struct MultinomialArgs {
+  std::int64_t rows, outcomes;
+  const double* chances;
+  std::int64_t chances_step;     // `outcomes`, or 0 where all rows have the same
+  double trials;                 // a whole number
+  const double* trials_of_rows;  // one for each row instead, or null
+  std::int64_t* out;
+  std::uint64_t seed;
+  std::uint64_t offset;
   StreamHandle stream;
 };
 
@@ -332,6 +365,7 @@ struct Backend {
   int (*join)(const JoinArgs&);
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
+  int (*multinomial)(const MultinomialArgs&);
   int (*matmul)(const MatmulArgs&);
   int (*small_matrices)(const MatrixArgs&);
   const char* (*error_text)(int);

@@ -17,6 +17,7 @@
   int join(const JoinArgs& args);               \
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
+  int multinomial(const MultinomialArgs& args); \
   int matmul(const MatmulArgs& args);           \
   int small_matrices(const MatrixArgs& args);   \
   const char* error_text(int code);

@@ -171,6 +171,7 @@ constexpr Backend kFake{
     refuse<JoinArgs>,
     refuse<RangeArgs>,
     refuse<RandomArgs>,
+    refuse<MultinomialArgs>,
     refuse<MatmulArgs>,
     refuse<MatrixArgs>,
     error_text,

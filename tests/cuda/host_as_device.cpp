@@ -34,6 +34,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::join>,
     ordered<&Backend::range>,
     ordered<&Backend::random>,
+    ordered<&Backend::multinomial>,
     ordered<&Backend::matmul>,
     ordered<&Backend::small_matrices>,
     [](int code) { return kHostBackend.error_text(code); },

@@ -22,6 +22,7 @@ SOURCES = (
     "ndarray/kernels/functors/*.h",
     "ndarray/kernels/host/*.h",
     "ndarray/kernels/host/*.cpp",
+    "ndarray/kernels/random/*.h",
 )
 
 ELEMENTS, BYTES, VECTORS = "elements", "bytes", "vectors of 16 bytes"
@@ -126,10 +127,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
     },
     "random": {
         "cuda/random.cu:kPerBlock": ELEMENTS,
-        "host/formulas.cpp:kChunk": ELEMENTS,
-        "host/log_concave.cpp:kWidth": ELEMENTS,
         "host/philox_lanes.h:kLanes": ELEMENTS,
-        "host/trials.cpp:kNumbers": ELEMENTS,
     },
     "product": {
         "cuda/matmul.cu:kDepth": ELEMENTS,
@@ -167,6 +165,9 @@ NO_THRESHOLD: dict[str, str] = {
     "numbers that no array reaches, or past which nothing is counted": "cuda/index_loop.cuh:kMostPositions",
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
     "tables of numbers": "host/exp_log.cpp:kIntervals",
+    "of the random numbers, whose values the tests of the distributions reach": """random/binomial.h:kMostSteps
+        random/counts.h:kMostSteps random/philox.h:kMultiplier0 random/philox.h:kMultiplier1
+        random/variates.h:kSecond""",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",
@@ -175,7 +176,8 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/join.cu:kThreads cuda/triangle.cu:kThreads
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
-        cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks cuda/search.cu:kThreads
+        cuda/multinomial.cu:kThreads cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks
+        cuda/search.cu:kThreads
         cuda/small_matrices.cu:kMostThreads cuda/small_matrices.cu:kWarp cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
         host/reduce_runs.h:kWide""",
@@ -185,7 +187,7 @@ NO_THRESHOLD: dict[str, str] = {
         "host/blas.cpp:kBlasFrom host/thin_products.cpp:kFewBools host/thin_products.cpp:kFewComplex "
         "host/thin_products.cpp:kFewDots host/thin_products.cpp:kFewFloats"
     ),
-    "trials of a row, of which the tests of multinomial() have fewer and more": "host/trials.h:kMostTrials",
+    "trials of a row, of which the tests of multinomial() have fewer and more": "random/multinomial.h:kFewTrials",
     "of matrices by their dtype, and of right sides: tests/python/nd/test_nd_small_matrices.py": """
         cuda/small_matrices.cu:kWithoutAsking functors/small_matrix.h:kFewestSides
         functors/small_matrix.h:kMatrixBytes functors/small_matrix.h:kSidesTogether""",

@@ -29,6 +29,7 @@ constexpr Backend kCudaBackend{
     cuda_kernels::join,
     cuda_kernels::range,
     cuda_kernels::random,
+    cuda_kernels::multinomial,
     cuda_kernels::matmul,
     cuda_kernels::small_matrices,
     cuda_kernels::error_text,

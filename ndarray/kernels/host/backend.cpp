@@ -30,6 +30,7 @@ const Backend kHostBackend{
     host_kernels::join,
     host_kernels::range,
     host_kernels::random,
+    host_kernels::multinomial,
     host_kernels::matmul,
     host_kernels::small_matrices,
     host_kernels::error_text,

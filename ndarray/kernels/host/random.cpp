@@ -75,6 +75,44 @@ void make(const philox::Uniform<T>& sampler, const philox::Keys&, std::uint64_t,
   make_plain(sampler, lanes, out);
 }
 
+// Of formulas of a uniform number, whose logarithm a vector computes.
+template <Distribution kOf, class T>
+DLBRIDGE_ND_CLONES void apply(const double (&p)[kParameters], const double* u, const double* logarithms, int n,
+                              T* __restrict out) {
+  for (int i = 0; i < n; ++i) out[i] = philox::stored<T>(philox::quantile<kOf>(p, u[i], logarithms[i]));
+}
+DLBRIDGE_ND_CLONES void make_units(const Lanes& lanes, double* __restrict u) {
+  for (int i = 0; i < kLanes; ++i)
+    for (int place = 0; place < 2; ++place) u[2 * i + place] = philox::inner_unit(lanes.block(i), place);
+}
+template <Distribution kOf, class T>
+void apply_each(const philox::Quantile<T>& sampler, std::int64_t first, const double* u, const double* logarithms,
+                int n, T* out) {
+  for (int i = 0; i < n && first + i < sampler.n; ++i) {
+    double p[kParameters];
+    sampler.parameters.find(first + i, p);
+    philox::prepare(kOf, p);
+    out[i] = philox::stored<T>(philox::quantile<kOf>(p, u[i], logarithms[i]));
+  }
+}
+template <class T>
+void make(const philox::Quantile<T>& sampler, const philox::Keys&, std::uint64_t counter, int used, const Lanes& lanes,
+          const Normals&, T* out) {
+  double u[2 * kLanes], logarithms[2 * kLanes];
+  make_units(lanes, u);
+  const bool takes_logarithm = philox::takes_logarithm(sampler.distribution);
+  const int n = 2 * used;
+  if (const VectorFunction<double> log = exp_log_function<double>(Op::kLog); takes_logarithm && log.run != nullptr)
+    log(u, logarithms, n <= kLanes ? kLanes : 2 * kLanes);
+  else
+    for (int i = 0; i < n; ++i) logarithms[i] = takes_logarithm ? std::log(u[i]) : 0;
+  philox::visit_formula(sampler.distribution, [&]<Distribution kOf>() {
+    const auto first = static_cast<std::int64_t>(counter - sampler.offset) * 2;
+    if (sampler.parameters.in_arrays) apply_each<kOf>(sampler, first, u, logarithms, n, out);
+    else apply<kOf>(sampler.parameters.of_call, u, logarithms, n, out);
+  });
+}
+
 // Four integers of one or two bytes.
 template <class T>
 using Four = std::conditional_t<sizeof(T) == 1, std::uint32_t, std::uint64_t>;

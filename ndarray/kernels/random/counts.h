@@ -1,11 +1,11 @@
-// Variates of counts: Poisson's, those of a gamma variate as the mean (negative binomial), and Zipf's.
+// Variates of counts: Poisson's, those of a gamma variate as the mean (negative binomial), Zipf's and Fisher's (of the
+// logarithmic series).
 #pragma once
 
-#include "ndarray/kernels/random/variates.h"
+#include "ndarray/kernels/random/count_probabilities.h"
+#include "ndarray/kernels/random/gammas.h"
 
 namespace dlbridge::nd::philox {
-
-inline constexpr double kLargestCount = 0x1p63 - 1024;  // the largest float64 that an int64 holds
 
 // Means below 10: by the inverse of the sums of the probabilities. Larger ones: transformed rejection with a squeeze
 // (Hoermann 1993, PTRS), four of five tries of which need no logarithm.
@@ -16,21 +16,22 @@ struct Poisson {
   double a = 0, b = 0, squeeze = 0, height = 0;  // of the transformation
   double none = 1;                               // the probability of no event
 
-  static Poisson make(const RandomArgs&) noexcept { return {}; }
-  DLBRIDGE_ND_HD Poisson of(double lambda) const noexcept {
+  DLBRIDGE_ND_HD static Poisson of(const double (&p)[kParameters]) noexcept { return of(p[0]); }
+  DLBRIDGE_ND_HD static Poisson of(double lambda) noexcept {
     if (!(lambda >= 10)) return {lambda, 0, 0, 0, 0, exp(-lambda)};
     const double m = lambda < kLargestMean ? lambda : kLargestMean, width = product_plus(2.53, sqrt(m), 0.931);
     const double slope = product_plus(0.02483, width, -0.059);
     return {m, slope, width, 0.9277 - 3.6224 / (width - 2), 1.1239 + 1.1328 / (width - 3.4), 0};
   }
-  DLBRIDGE_ND_HD double draw(Block block, const Keys& keys, std::uint64_t counter, std::uint64_t high) const noexcept {
+  DLBRIDGE_ND_HD double draw(Block block, const Keys& keys, std::uint64_t counter,
+                             std::uint64_t high = 0) const noexcept {
     if (!(mean >= 10)) return by_inversion(unit<double>(block, 0));
     for (;; block = generate(keys, counter, ++high)) {
       const double u = unit<double>(block, 0) - 0.5, v = open_unit(word64(block, 1)), rest = 0.5 - fabs(u);
       const double k = floor(product_plus(2 * a / rest + b, u, mean) + 0.43);
       if (rest >= 0.07 && v <= squeeze) return k;
       if (k < 0 || k > kLargestCount || (rest < 0.013 && v > rest)) continue;
-      if (below(v * height / (a / (rest * rest) + b), k)) return k;
+      if (log(v * height / (a / (rest * rest) + b)) <= log_poisson(k, mean)) return k;
     }
   }
 
@@ -43,32 +44,19 @@ struct Poisson {
     }
     return k;
   }
-  // Whether y is at most the probability of k. As a sum of smooth functions, so that no large numbers cancel (Loader
-  // 2000): k log(mean / k) + k - mean, and Stirling's formula; by the factorial itself where that is not exact.
-  DLBRIDGE_ND_HD bool below(double y, double k) const noexcept {
-    if (k < 16) {
-      double factorial = 1;
-      for (int i = 2; i <= static_cast<int>(k); ++i) factorial *= i;
-      return log(y * factorial) <= k * log(mean) - mean;
-    }
-    const double t = (k - mean) / mean, r = 1 / k, s = r * r;
-    const double stirling = r * (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s / 1188))));
-    return log(y * sqrt(6.283185307179586 * k)) <= -mean * ((1 + t) * log1p(t) - t) - stirling;
-  }
 };
 
 // How often one of two outcomes comes before the other has come a number of times.
 struct NegativeBinomial {
   static constexpr bool kNormal = true;
-  static constexpr std::uint64_t kSecond = std::uint64_t{1}
-                                           << 32;  // the count's first try; the gamma variate has fewer
-  Gamma gamma;
+  StandardGamma gamma;
+  double scale;
 
-  static NegativeBinomial make(const RandomArgs& args) noexcept { return {Gamma{false, args.b}}; }
-  DLBRIDGE_ND_HD NegativeBinomial of(double count) const noexcept { return {gamma.of(count)}; }
-  DLBRIDGE_ND_HD double draw(const NormalBlock& block, const Keys& keys, std::uint64_t counter,
-                             std::uint64_t high) const noexcept {
-    const Poisson count = Poisson{}.of(gamma.draw(block, keys, counter, high));
+  DLBRIDGE_ND_HD static NegativeBinomial of(const double (&p)[kParameters]) noexcept {
+    return {StandardGamma::of(p[0]), p[1]};
+  }
+  DLBRIDGE_ND_HD double draw(NormalBlock block, const Keys& keys, std::uint64_t counter) const noexcept {
+    const Poisson count = Poisson::of(gamma.variate(block, keys, counter, 0, scale));
     return count.draw(generate(keys, counter, kSecond), keys, counter, kSecond);
   }
 };
@@ -79,13 +67,12 @@ struct Zipf {
   double within = 1;  // the probability of a Pareto variate that an int64 holds,
   double one = 0.5;   // and of one below 2
 
-  static Zipf make(const RandomArgs&) noexcept { return {}; }
-  DLBRIDGE_ND_HD Zipf of(double a) const noexcept {
-    const double logarithm = 43.66827237527655;  // of the largest integer
+  DLBRIDGE_ND_HD static Zipf of(const double (&p)[kParameters]) noexcept {
+    const double a = p[0], logarithm = 43.66827237527655;  // of the largest integer
     return {a - 1, -expm1((1 - a) * logarithm), -expm1((1 - a) * 0.6931471805599453)};
   }
-  DLBRIDGE_ND_HD double draw(Block block, const Keys& keys, std::uint64_t counter, std::uint64_t high) const noexcept {
-    for (;; block = generate(keys, counter, ++high)) {
+  DLBRIDGE_ND_HD double draw(Block block, const Keys& keys, std::uint64_t counter) const noexcept {
+    for (std::uint64_t high = 0;; block = generate(keys, counter, ++high)) {
       const double u = within * unit<double>(block, 0);
       if (!(u >= one)) return 1;
       // The difference is exact enough unless the power is next to nothing; its logarithm is the faster one.
@@ -103,6 +90,20 @@ struct Zipf {
     if (v * power * (1 - second + third) <= one) return true;
     if (v * power * (1 - second) > one) return false;
     return !(v * k * -expm1(-power * log1p(r)) > one);
+  }
+};
+
+// By Kemp (1981, LK): a geometric variate whose parameter q is itself drawn.
+struct Logseries {
+  double p, logarithm;  // of 1 - p
+
+  DLBRIDGE_ND_HD static Logseries of(const double (&p)[kParameters]) noexcept { return {p[0], log1p(-p[0])}; }
+  DLBRIDGE_ND_HD double draw(const Block& block, const Keys&, std::uint64_t) const noexcept {
+    const double v = inner_unit(block, 0);
+    if (!(v < p)) return 1;
+    const double power = logarithm * inner_unit(block, 1), q = -expm1(power);
+    if (!(v <= q * q)) return v <= q ? 2 : 1;
+    return floor(1 + log(v) / (q < 0.5 ? log(q) : log1p(-exp(power))));
   }
 };
 

@@ -7,7 +7,7 @@
 //          A normal pair (elements 2j, 2j + 1) shares its two words: the radius and the angle of Box-Muller.
 //   k = 2: two words an element: float64; integers of 32 and 64 bits; formulas of a uniform number, which are computed
 //          in float64. A float64 normal pair shares all four words.
-//   k = 1: gamma variates, counts and angles.
+//   k = 1: variates by rejection, and of two numbers.
 // The counter is the low half of Philox's 128 bits. The high half is 0; what is rejected is drawn again from the same
 // place of the blocks with the high half 1, 2, …
 // A generator advances its offset by counters_used().

@@ -1,7 +1,9 @@
 // From a distribution and a dtype to the functor that makes the elements of one counter.
 #pragma once
 
-#include "ndarray/kernels/random/counts.h"
+#include "ndarray/kernels/random/binomial.h"
+#include "ndarray/kernels/random/noncentral.h"
+#include "ndarray/kernels/random/normals.h"
 
 namespace dlbridge::nd::philox {
 
@@ -11,9 +13,14 @@ int visit_sampler(const RandomArgs& args, F&& f) {
   const auto of_floats = [&]<template <class> class Sampler>() {
     return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(Sampler<T>::make(args)); }, kErrorUnsupported);
   };
-  const auto of_counts = [&]<class Law>() {
-    return args.dtype == DType::kInt64 ? f(Variates<std::int64_t, Law>::make(args)) : kErrorUnsupported;
+  const auto floats = [&]<class Law>() {
+    return visit_dtype<kFloatSet>(
+        args.dtype, [&]<class T>() { return f(Variates<T, Law>::make(args)); }, kErrorUnsupported);
   };
+  const auto counts = [&]<class Sampler>() {
+    return args.dtype == DType::kInt64 ? f(Sampler::make(args)) : kErrorUnsupported;
+  };
+  const auto counts_of = [&]<class Law>() { return counts.template operator()<Variates<std::int64_t, Law>>(); };
   switch (args.distribution) {
     case Distribution::kUniform:
       return Unit<float>::serves(args) ? of_floats.template operator()<Unit>()
@@ -24,13 +31,27 @@ int visit_sampler(const RandomArgs& args, F&& f) {
     case Distribution::kLogistic:
     case Distribution::kGumbel:
     case Distribution::kRayleigh:
-    case Distribution::kCauchy: return of_floats.template operator()<Quantile>();
-    case Distribution::kGamma:
-    case Distribution::kLogGamma: return of_floats.template operator()<GammaVariates>();
-    case Distribution::kVonMises: return of_floats.template operator()<VonMisesVariates>();
-    case Distribution::kPoisson: return of_counts.template operator()<Poisson>();
-    case Distribution::kNegativeBinomial: return of_counts.template operator()<NegativeBinomial>();
-    case Distribution::kZipf: return of_counts.template operator()<Zipf>();
+    case Distribution::kCauchy:
+    case Distribution::kPareto:
+    case Distribution::kPower:
+    case Distribution::kWeibull:
+    case Distribution::kTriangular: return of_floats.template operator()<Quantile>();
+    case Distribution::kGeometric: return counts.template operator()<Quantile<std::int64_t>>();
+    case Distribution::kGamma: return floats.template operator()<Gamma>();
+    case Distribution::kLogGamma: return floats.template operator()<LogGamma>();
+    case Distribution::kBeta: return floats.template operator()<Beta>();
+    case Distribution::kF: return floats.template operator()<FisherF>();
+    case Distribution::kStandardT: return floats.template operator()<StudentT>();
+    case Distribution::kWald: return floats.template operator()<Wald>();
+    case Distribution::kVonMises: return floats.template operator()<VonMises>();
+    case Distribution::kNoncentralChisquare: return floats.template operator()<NoncentralChisquare>();
+    case Distribution::kNoncentralF: return floats.template operator()<NoncentralF>();
+    case Distribution::kPoisson: return counts_of.template operator()<Poisson>();
+    case Distribution::kNegativeBinomial: return counts_of.template operator()<NegativeBinomial>();
+    case Distribution::kZipf: return counts_of.template operator()<Zipf>();
+    case Distribution::kLogseries: return counts_of.template operator()<Logseries>();
+    case Distribution::kBinomial: return counts_of.template operator()<Binomial>();
+    case Distribution::kHypergeometric: return counts_of.template operator()<Hypergeometric>();
     case Distribution::kInteger: break;
     default: return kErrorUnsupported;
   }

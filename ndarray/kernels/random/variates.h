@@ -1,10 +1,15 @@
-// Variates of float64 that are rounded to the output's dtype: formulas of a uniform number, laws by rejection, of which
-// the gamma distribution is one.
+// Variates of float64 that are rounded to the output's dtype: formulas of a uniform number, and laws of one variate a
+// counter, mostly by rejection.
 #pragma once
 
 #include "ndarray/kernels/random/philox.h"
 
 namespace dlbridge::nd::philox {
+
+inline constexpr double kRootTwo = 1.41421356237309504880;
+inline constexpr double kLargestCount = 0x1p63 - 1024;  // the largest float64 that an int64 holds
+// Where a variate takes other blocks than those that follow a rejection, the high half of their first counter.
+inline constexpr std::uint64_t kSecond = std::uint64_t{1} << 32, kThird = kSecond << 1;
 
 // A uniform number in (0, 1), both logarithms of which are finite.
 DLBRIDGE_ND_HD inline double inner_unit(const Block& block, int place) noexcept {
@@ -12,16 +17,96 @@ DLBRIDGE_ND_HD inline double inner_unit(const Block& block, int place) noexcept 
   return u < 0x1p-54 ? 0x1p-54 : u;  // the largest one is 1 - 2^-53
 }
 
-// The inverse of the distribution's function, of location 0 and scale 1. Out of line on the device, as the variates
-// below: a thread makes up to 32 of them, and each copy would hold the logarithms of all.
-DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD inline double quantile(Distribution distribution, double u) noexcept {
-  switch (distribution) {
-    case Distribution::kLaplace: return u < 0.5 ? log(2 * u) : -log(2 * (1 - u));
-    case Distribution::kLogistic: return log(u / (1 - u));
-    case Distribution::kGumbel: return -log(-log(u));
-    case Distribution::kRayleigh: return sqrt(-2 * log(u));
-    default: return tan((u - 0.5) * 3.14159265358979323846);
+// The value of a variate; counts that no int64 holds are its largest one, as NumPy's are.
+template <class T>
+DLBRIDGE_ND_HD inline T stored(double x) noexcept {
+  if constexpr (std::is_same_v<T, std::int64_t>)
+    return x < 0x1p63 ? static_cast<std::int64_t>(x) : std::numeric_limits<std::int64_t>::max();
+  else return cast<T>(x);
+}
+
+// The numbers of a call, or instead of each an element of an array.
+struct Parameters {
+  double of_call[kParameters];
+  const double* of_elements[kParameters];
+  bool in_arrays;
+
+  static Parameters make(const RandomArgs& args) noexcept {
+    Parameters made{{args.a, args.b, args.c}, {}, false};
+    for (int i = 0; i < kParameters; ++i) {
+      made.of_elements[i] = args.arrays[i];
+      made.in_arrays |= args.arrays[i] != nullptr;
+    }
+    return made;
   }
+  DLBRIDGE_ND_HD void find(std::int64_t element, double (&p)[kParameters]) const noexcept {
+    for (int i = 0; i < kParameters; ++i) p[i] = of_elements[i] != nullptr ? of_elements[i][element] : of_call[i];
+  }
+};
+
+// What quantile() takes of the parameters.
+DLBRIDGE_ND_HD inline void prepare(Distribution distribution, double (&p)[kParameters]) noexcept {
+  if (distribution == Distribution::kGeometric) p[0] = log1p(-p[0]);
+}
+
+constexpr bool takes_logarithm(Distribution distribution) noexcept {
+  return distribution == Distribution::kGumbel || distribution == Distribution::kRayleigh ||
+         (distribution >= Distribution::kPareto && distribution != Distribution::kTriangular);
+}
+
+// The inverse of the distribution's function; `logarithm` is that of u, where it takes one.
+template <Distribution kOf>
+DLBRIDGE_ND_HD inline double quantile(const double (&p)[kParameters], double u, double logarithm) noexcept {
+  if constexpr (kOf == Distribution::kLaplace) {
+    return p[0] + p[1] * (u < 0.5 ? log(2 * u) : -log(2 * (1 - u)));
+  } else if constexpr (kOf == Distribution::kLogistic) {
+    return p[0] + p[1] * log(u / (1 - u));
+  } else if constexpr (kOf == Distribution::kGumbel) {
+    return p[0] + p[1] * -log(-logarithm);
+  } else if constexpr (kOf == Distribution::kRayleigh) {
+    return p[0] + p[1] * sqrt(-2 * logarithm);
+  } else if constexpr (kOf == Distribution::kCauchy) {
+    return p[0] + p[1] * tan((u - 0.5) * 3.14159265358979323846);
+  } else if constexpr (kOf == Distribution::kPareto) {
+    return expm1(-logarithm / p[0]);
+  } else if constexpr (kOf == Distribution::kPower) {
+    return exp(logarithm / p[0]);
+  } else if constexpr (kOf == Distribution::kWeibull) {
+    return exp(log(-logarithm) / p[0]);
+  } else if constexpr (kOf == Distribution::kTriangular) {
+    const double width = p[2] - p[0], rise = p[1] - p[0];
+    const double rising = p[0] + sqrt(u * width * rise), falling = p[2] - sqrt((1 - u) * width * (p[2] - p[1]));
+    return u * width <= rise ? rising : falling;
+  } else {
+    static_assert(kOf == Distribution::kGeometric);
+    const double k = ceil(logarithm / p[0]);
+    return k > 1 ? k : 1;
+  }
+}
+
+// Calls f.operator()<distribution>(), of those by a formula.
+template <class F>
+DLBRIDGE_ND_HD inline auto visit_formula(Distribution distribution, F&& f) {
+  switch (distribution) {
+    case Distribution::kLaplace: return f.template operator()<Distribution::kLaplace>();
+    case Distribution::kLogistic: return f.template operator()<Distribution::kLogistic>();
+    case Distribution::kGumbel: return f.template operator()<Distribution::kGumbel>();
+    case Distribution::kRayleigh: return f.template operator()<Distribution::kRayleigh>();
+    case Distribution::kCauchy: return f.template operator()<Distribution::kCauchy>();
+    case Distribution::kPareto: return f.template operator()<Distribution::kPareto>();
+    case Distribution::kPower: return f.template operator()<Distribution::kPower>();
+    case Distribution::kWeibull: return f.template operator()<Distribution::kWeibull>();
+    case Distribution::kTriangular: return f.template operator()<Distribution::kTriangular>();
+    default: return f.template operator()<Distribution::kGeometric>();
+  }
+}
+
+// Out of line on the device, as the variates below: a thread makes up to 32 of them, and each copy would hold the
+// logarithms of all.
+DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD inline double quantile(Distribution distribution, const double (&p)[kParameters],
+                                                           double u) noexcept {
+  return visit_formula(distribution,
+                       [&]<Distribution kOf>() { return quantile<kOf>(p, u, takes_logarithm(kOf) ? log(u) : 0); });
 }
 
 template <class T>
@@ -29,121 +114,64 @@ struct Quantile {
   using value_type = T;
   static constexpr int kCount = elements_per_counter(Distribution::kLaplace, dtype_of_native<T>::value);
   Distribution distribution;
-  double loc, scale;
+  Parameters parameters;
+  std::uint64_t offset;
+  std::int64_t n;
 
-  static Quantile make(const RandomArgs& args) noexcept { return {args.distribution, args.a, args.b}; }
-  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t, T* out) const noexcept {
-    for (int i = 0; i < kCount; ++i) out[i] = cast<T>(loc + scale * quantile(distribution, inner_unit(block, i)));
+  static Quantile make(const RandomArgs& args) noexcept {
+    Quantile made{args.distribution, Parameters::make(args), args.offset, args.n};
+    if (!made.parameters.in_arrays) prepare(args.distribution, made.parameters.of_call);
+    return made;
+  }
+  DLBRIDGE_ND_HD void operator()(const Block& block, const Keys&, std::uint64_t counter, T* out) const noexcept {
+    for (int i = 0; i < kCount; ++i) {
+      const double u = inner_unit(block, i);
+      if (!parameters.in_arrays) {
+        out[i] = stored<T>(quantile(distribution, parameters.of_call, u));
+        continue;
+      }
+      const auto element = static_cast<std::int64_t>(counter - offset) * kCount + i;
+      if (element >= n) return;
+      double p[kParameters];
+      parameters.find(element, p);
+      prepare(distribution, p);
+      out[i] = stored<T>(quantile(distribution, p, u));
+    }
   }
 };
 
-// One variate a counter, by a law whose parameter is the number a or an element of an array. A law holds what it makes
-// of its parameter: `of` makes the law of another one, and a variate is `draw(block, keys, counter, high)`, where
-// `block` is that of the counter with the high half `high`; what is rejected takes those after it.
+// One variate a counter, by a law. A law holds what it makes of its parameters, Law::of(parameters); a variate is
+// draw(block, keys, counter), where `block` is that of the counter, a NormalBlock where kNormal says so; what is rejected
+// takes those of later high halves. It ends whatever the parameters are: others may write to an array meanwhile.
 template <class T, class Law>
 struct Variates {
   using value_type = T;
   static constexpr int kCount = 1;
   static constexpr bool kNormal = takes_normals<Law>();
-  Law law;
-  const double* parameters;
+  Law law;  // of the call
+  Parameters parameters;
   std::uint64_t offset;
   std::int64_t n;
 
   static Variates make(const RandomArgs& args) noexcept {
-    return {Law::make(args).of(args.a), args.shapes, args.offset, args.n};
+    const Parameters parameters = Parameters::make(args);
+    return {Law::of(parameters.of_call), parameters, args.offset, args.n};
   }
   template <class Start>
   DLBRIDGE_ND_HD void operator()(const Start& block, const Keys& keys, std::uint64_t counter, T* out) const noexcept {
     const auto element = static_cast<std::int64_t>(counter - offset);
-    if (element < n) *out = cast<T>(variate(element, block, keys, counter));
+    if (element < n) *out = stored<T>(variate(element, block, keys, counter));
   }
 
  private:
   template <class Start>
   DLBRIDGE_ND_NOINLINE DLBRIDGE_ND_HD double variate(std::int64_t element, const Start& block, const Keys& keys,
                                                      std::uint64_t counter) const noexcept {
-    if (parameters == nullptr) return law.draw(block, keys, counter, 0);
-    return law.of(parameters[element]).draw(block, keys, counter, 0);
+    if (!parameters.in_arrays) return law.draw(block, keys, counter);
+    double p[kParameters];
+    parameters.find(element, p);
+    return Law::of(p).draw(block, keys, counter);
   }
 };
-
-// By Marsaglia and Tsang (2000), one block a try: its normal number, of whose angle the lower 32 bits, which move it by
-// 2^-32, decide whether it is accepted. Shapes below 1 are those of one more, times
-// u ** (1 / shape), which underflows where the shape is small: its logarithm does not.
-struct Gamma {
-  static constexpr bool kNormal = true;
-  static constexpr std::uint64_t kExponent = ~std::uint64_t{0};  // no try has this high half of the counter
-  bool logarithm;
-  double scale, shape = 1, d = 0, c = 0;
-
-  static Gamma make(const RandomArgs& args) noexcept { return {args.distribution == Distribution::kLogGamma, args.b}; }
-  DLBRIDGE_ND_HD Gamma of(double alpha) const noexcept {
-    const double most = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3;
-    return {logarithm, scale, alpha, most, 1 / sqrt(9 * most)};
-  }
-  DLBRIDGE_ND_HD double draw(NormalBlock block, const Keys& keys, std::uint64_t counter,
-                             std::uint64_t high) const noexcept {
-    for (;;) {
-      const double x = block.x * 1.41421356237309504880;
-      const double root = 1 + x * c, v = root * root * root;
-      const double u = (block.word[2] + 0.5) * 0x1p-32, square = x * x;
-      // The first test holds for all but 2 % of the numbers, and needs no logarithm.
-      if (v > 0 && (u < 1 - 0.0331 * square * square || log(u) < 0.5 * square + d * (1 - v + log(v)))) {
-        const bool small = shape < 1;
-        const double less = small ? minus_log(open_unit(word64(generate(keys, counter, kExponent), 0))) / shape : 0;
-        if (logarithm) return log(d * v) - less;
-        return small ? scale * (d * v) * exp(-less) : scale * (d * v);
-      }
-      block = generate(keys, counter, ++high);
-    }
-  }
-};
-
-// By Best and Fisher (1979), one block a try: the direction of its pair of normal numbers, whose second one says on
-// which side the angle lies, and the number of their radius, which decides. Where the concentration is so large that
-// the formula cancels, the normal distribution that it has become.
-struct VonMises {
-  static constexpr bool kNormal = true;
-  static constexpr double kLeast = 1e-8, kSharp = 1e6;
-  double mu, kappa = 0, s = 0;
-
-  static VonMises make(const RandomArgs& args) noexcept { return {args.b}; }
-  DLBRIDGE_ND_HD VonMises of(double concentration) const noexcept {
-    const double k = concentration < kLeast ? kLeast : concentration;
-    const double r = 1 + sqrt(1 + 4 * k * k), rho = (r - sqrt(2 * r)) / (2 * k);
-    return {mu, k, k < 1e-5 ? 1 / k + k : (1 + rho * rho) / (2 * (rho > 0 ? rho : 1))};
-  }
-  DLBRIDGE_ND_HD double draw(NormalBlock block, const Keys& keys, std::uint64_t counter,
-                             std::uint64_t high) const noexcept {
-    for (;; block = generate(keys, counter, ++high)) {
-      if (kappa > kSharp) return around(sqrt(2 / kappa) * block.x);
-      const double minus_log_v = block.x * block.x + block.y * block.y;
-      const double r = sqrt(minus_log_v), below = product_plus(s, r, block.x);
-      const double w = below > 0 ? product_plus(s, block.x, r) / below : 1, distance = kappa * (s - w);
-      const double y = distance > 1e-300 ? distance : 1e-300;
-      if (y * (2 - y) < open_unit(block.word[0], block.word[1]) && log(y) + minus_log_v + 1 < y) continue;
-      const double angle = acos(w > 1 ? 1 : w < -1 ? -1 : w);
-      return around(block.y < 0 ? -angle : angle);
-    }
-  }
-
- private:
-  // In [-pi, pi]; most sums lie in the first turn.
-  DLBRIDGE_ND_HD double around(double angle) const noexcept {
-    constexpr double kPi = 3.14159265358979323846, kTurn = 2 * kPi;
-    double turned = mu + angle + kPi;
-    if (!(turned >= 0 && turned < kTurn)) {
-      turned = fmod(turned, kTurn);
-      if (turned < 0) turned += kTurn;
-    }
-    return turned - kPi;
-  }
-};
-
-template <class T>
-using GammaVariates = Variates<T, Gamma>;
-template <class T>
-using VonMisesVariates = Variates<T, VonMises>;
 
 }  // namespace dlbridge::nd::philox

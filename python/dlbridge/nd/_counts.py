@@ -1,65 +1,22 @@
-"""Distributions of counts: by a table where one distribution is drawn from often, by rejection else.
-
-A probability is the exponential of sums of two smooth functions, so that no large numbers cancel (Loader 2000): the
-rest of Stirling's formula, and deviance(k, mean) = k log(k / mean) + mean - k.
-"""
+"""Distributions of counts: by a table where one distribution is drawn from often, else by the kernels' laws."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, count_up, is_scalar, shape_of
-from dlbridge.nd._distributions import _EPSILON, _FLOAT64, _checked, _count, _Distributions
+from dlbridge.nd._arguments import as_array, broadcast_shapes, is_scalar, shape_of
+from dlbridge.nd._distributions import _FLOAT64, _checked, _count, _Distributions
 from dlbridge.nd._dtypes import BY_NAME, kind_of, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
-_LARGEST = 2.0**63 - 1024  # the largest float64 that an int64 holds
 _TABLE_LIMIT = 1 << 16  # entries
 _TABLED_DRAWS, _TABLED_MEAN = 1 << 13, 900.0  # of Poisson's: as many pay for a table, of at most 4096 entries
-_FEW_TRIALS = 32  # of which drawing each one is faster than a binomial variate for each outcome but the last
-_TRIALS_LIMIT = 1 << 26  # trials times outcomes that are looked at together: as many bytes, and some more for numbers
-
-
-def _stirling_rest(k: ndarray) -> ndarray:
-    """log(k!) - (k log k - k)."""
-    from math import lgamma, log
-
-    first = [lgamma(i + 1) - i * log(i) + i if i else 0.0 for i in range(16)]
-    small = _native.asarray(first, _FLOAT64, device=k.device)[_native.clip(k, 0, 15).astype("int64")]
-    x = _native.maximum(k, 16.0)
-    y = 1 / (x * x)
-    series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
-    return _native.where(k < 16, small, 0.5 * _native.log(6.283185307179586 * x) + series)
-
-
-def _deviance(k: ndarray, mean: ndarray) -> ndarray:
-    t = (k - mean) / _native.where(mean > 0, mean, 1.0)
-    inner = mean * ((1 + t) * _native.log1p(t) - t)
-    return _native.where(mean > 0, _native.where(k > 0, inner, mean), _native.where(k > 0, float("inf"), 0.0))
-
-
-def _log_poisson(k: ndarray, mean: ndarray) -> ndarray:
-    return -_deviance(k, mean) - _stirling_rest(k)
-
-
-def _log_binomial(k: ndarray, n: ndarray, p: ndarray) -> ndarray:
-    rests = _stirling_rest(n) - _stirling_rest(k) - _stirling_rest(n - k)
-    return rests - _deviance(k, n * p) - _deviance(n - k, n * (1 - p))
-
-
-def _log_hypergeometric(k: ndarray, good: ndarray, bad: ndarray, drawn: ndarray) -> ndarray:
-    total = good + bad
-    p = drawn / _native.where(total > 0, total, 1.0)
-    return _log_binomial(k, good, p) + _log_binomial(drawn - k, bad, p) - _log_binomial(drawn, total, p)
-
 
 # Sums of probabilities, and the count that the first stands for.
 _Table = tuple[ndarray, int]
@@ -71,30 +28,6 @@ def _entries(n: int) -> int:
     return min(_TABLE_LIMIT, max(4096, 4 * n))
 
 
-def _table(
-    n: int,
-    parameters: list[ndarray],
-    low: ndarray,
-    high: ndarray,
-    mode: ndarray,
-    peak: ndarray,
-    log_p: Callable[..., ndarray],
-) -> _Table | None:
-    """None where it would be much longer than what is drawn.
-
-    What lies beyond it has a probability below exp(-40), which no float64 of 53 bits would draw.
-    """
-    reach = 41 / peak.item()
-    first, last = max(low.item(), mode.item() - reach) // 1, min(high.item(), mode.item() + reach) // 1
-    entries = last - first + 1
-    if not entries <= _entries(n):
-        return None
-    k = count_up(int(entries), peak.device, _FLOAT64) + first
-    sums = _native.exp(log_p(k, *parameters)).cumsum()
-    sums /= sums[-1:].copy()
-    return sums, int(first)
-
-
 class _Counts(_Distributions):
     """dtype: of integers, of floats that hold the counts, or bool: whether there is any."""
 
@@ -102,67 +35,30 @@ class _Counts(_Distributions):
         super().__init__(seed, device=device)
         self._tables: dict[_Key, _Table] = {}  # of the latest parameters that were numbers
 
-    def _log_concave(
-        self,
-        shape: tuple[int, ...],
-        device: DeviceLike,
-        parameters: list[ndarray],
-        ends: tuple[ndarray, ndarray],
-        mode: ndarray,
-        log_p: Callable[..., ndarray],
-        dtype: Any,
-        key: _Key | None,
-    ) -> ndarray:
-        """Integers k from ends[0] to ends[1] with the probability exp(log_p(k, *parameters)), the largest at `mode`."""
-        n = _count(shape)
-        low, high = ends
-        mode = _native.clip(mode, low, high)
-        peak = _native.exp(log_p(mode, *parameters))
-        if peak.ndim == 0:
-            table = _table(n, parameters, low, high, mode, peak, log_p)
-            if table is not None:
-                self._remember(key, table)
-                return self._from_table(table, shape, device, dtype)
-
-        def propose(
-            source: _Distributions,
-            n: int,
-            device: DeviceLike,
-            low: ndarray,
-            high: ndarray,
-            mode: ndarray,
-            peak: ndarray,
-            *of_p: ndarray,
-        ) -> tuple[ndarray, ndarray]:
-            """Under min(1, exp(1 - peak * |k - mode|)) times the peak. Source: Devroye 1987."""
-            width = 1 + peak / 2
-            flat = source._uniform(n, device) * (1 + width) <= width
-            beyond = width + source._exponential(n, device)
-            y = _native.where(flat, width * source._uniform(n, device), beyond) / peak
-            k = mode + _native.where(source._uniform(n, device) < 0.5, -1.0, 1.0) * _native.rint(y)
-            inside = (k >= low) & (k <= high)
-            height = log_p(_native.where(inside, k, mode), *of_p) - log_p(mode, *of_p)
-            bound = _native.log(source._uniform(n, device)) + _native.minimum(width - peak * y, 0.0)
-            return k, inside & (bound <= height)
-
-        found = self._accepted(n, device, [low, high, mode, peak, *parameters], propose)
-        return found.astype(dtype, copy=False).reshape(shape)
-
     def _counted(
         self, law: str, given: tuple[tuple[int, ...], Any, list[Any]], dtype: Any, key: _Key | None
     ) -> ndarray:
-        """What _log_concave() draws, by the host's own kernels; of the law's parameters, numbers or float64 arrays."""
+        """Counts of a law of these parameters, numbers or lines: by a table where they are numbers, and it is short."""
         shape, device, parameters = given
-        n = _count(shape)
-        if all(isinstance(x, float) or x.ndim == 0 for x in parameters):
-            table = _native.count_table(law, _entries(n), *map(float, parameters))
-            if table is not None:
+        if all(isinstance(x, float) for x in parameters):
+            made = _native.count_table(law, _entries(_count(shape)), *parameters)
+            if made is not None:
+                table = _native.to_device(made[0], _place(device)), made[1]
                 self._remember(key, table)
                 return self._from_table(table, shape, device, dtype)
-        drawn = _native.empty((n,), _FLOAT64, device=device)
-        arrays = (_native.asarray(x, _FLOAT64, device=device).ravel() for x in parameters)
-        _native.count_fill(drawn, law, self._bits.spawn(1)[0].key, *arrays)
-        return drawn.astype(dtype, copy=False).reshape(shape)
+        return self._made(law, shape, device, _INT64, *parameters).astype(dtype, copy=False)
+
+    def _integers(
+        self, law: str, size: Shape | None, dtype: DTypeLike, device: DeviceLike, **given: tuple[Any, str]
+    ) -> ndarray:
+        """As _floats(), counts."""
+        found = _number(dtype, law)
+        numbers = [value for value, _ in given.values()]
+        drawn = self._bits.draw(law, size, _INT64, self._device if device is None else device, *numbers)
+        if drawn is None:
+            shape, device, parameters = self._numbers(law, size, device, **given)
+            drawn = self._made(law, shape, device, _INT64, *parameters)
+        return drawn.astype(found, copy=False)
 
     def _remember(self, key: _Key | None, table: _Table) -> None:
         if key is not None and table[0].size <= 4096:
@@ -183,9 +79,7 @@ class _Counts(_Distributions):
         if not all(map(is_scalar, parameters)):
             return None, None
         device = self._device if device is None else device
-        if device != "cpu":
-            device = _native.empty((0,), "bool", device=device).device
-        key = (operation, str(device), *map(float, parameters))
+        key = (operation, str(_place(device)), *map(float, parameters))
         table, shape = self._tables.get(key), () if size is None else shape_of(size, operation)
         if table is None or table[0].size > _entries(_count(shape)):
             return None, key
@@ -201,20 +95,10 @@ class _Counts(_Distributions):
             if drawn is not None:
                 return drawn.astype(found, copy=False)
         shape, device, (mean,) = self._numbers("poisson", size, device, lam=(lam, "count"))
-        return self._poissons(shape, device, mean, found)
-
-    def _poissons(self, shape: tuple[int, ...], device: DeviceLike, mean: Any, found: Any) -> ndarray:
-        n = _count(shape)
-        if not isinstance(mean, float) or mean > _TABLED_MEAN or n < _TABLED_DRAWS:
-            return self._variates("poisson", n, device, mean, dtype=_INT64).astype(found, copy=False).reshape(shape)
+        if not isinstance(mean, float) or mean > _TABLED_MEAN or _count(shape) < _TABLED_DRAWS:
+            return self._made("poisson", shape, device, _INT64, mean).astype(found, copy=False)
         drawn, key = self._remembered("poisson", shape, device, found, mean)
-        if drawn is not None:
-            return drawn
-        if self._on_host(device):
-            return self._counted("poisson", (shape, device, [mean]), found, key)
-        parameter = _native.asarray(mean, _FLOAT64, device=self._device if device is None else device)
-        ends = parameter * 0, parameter * 0 + _LARGEST
-        return self._log_concave(shape, device, [parameter], ends, _native.floor(parameter), _log_poisson, found, key)
+        return self._counted("poisson", (shape, device, [mean]), found, key) if drawn is None else drawn
 
     def binomial(
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
@@ -224,14 +108,8 @@ class _Counts(_Distributions):
         drawn, key = self._remembered("binomial", size, device, found, n, p)
         if drawn is not None:
             return drawn
-        given = {"n": (n, "count"), "p": (p, "probability")}
-        if self._on_host(device, n, p):
-            return self._counted("binomial", self._numbers("binomial", size, device, **given), found, key)
-        shape, device, (n, p) = self._parameters("binomial", size, device, **given)
-        n, p = _native.floor(n) + 0 * p, p + 0 * n
-        return self._log_concave(
-            shape, device, [n, p], (0 * n, n), _native.floor((n + 1) * p), _log_binomial, found, key
-        )
+        numbers = self._numbers("binomial", size, device, n=(n, "count"), p=(p, "probability"))
+        return self._counted("binomial", numbers, found, key)
 
     def hypergeometric(
         self,
@@ -251,77 +129,40 @@ class _Counts(_Distributions):
         drawn, key = self._remembered("hypergeometric", size, device, found, ngood, nbad, nsample)
         if drawn is not None:
             return drawn
-        given = {"ngood": (ngood, "count"), "nbad": (nbad, "count"), "nsample": (nsample, "count")}
-        if self._on_host(device, ngood, nbad, nsample):
-            numbers = self._numbers("hypergeometric", size, device, **given)
-            good, bad, drawn = numbers[2]
-            _check_pool(drawn // 1 > good // 1 + bad // 1)
-            return self._counted("hypergeometric", numbers, found, key)
-        shape, device, (good, bad, drawn) = self._parameters("hypergeometric", size, device, **given)
-        zero = 0 * (good + bad + drawn)
-        good, bad, drawn = (_native.floor(x) + zero for x in (good, bad, drawn))
-        _check_pool(drawn > good + bad)
-        ends = _native.maximum(drawn - bad, 0.0), _native.minimum(good, drawn)
-        mode = _native.floor((drawn + 1) * (good + 1) / (good + bad + 2))
-        return self._log_concave(shape, device, [good, bad, drawn], ends, mode, _log_hypergeometric, found, key)
+        numbers = self._numbers(
+            *("hypergeometric", size, device), ngood=(ngood, "count"), nbad=(nbad, "count"), nsample=(nsample, "count")
+        )
+        good, bad, drawn = numbers[2]
+        _check_pool(drawn // 1 > good // 1 + bad // 1)
+        return self._counted("hypergeometric", numbers, found, key)
 
     def negative_binomial(
         self, n: Any, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many trials fail before `n` have succeeded, each with probability `p`; n need not be whole."""
         found = _number(dtype, "negative_binomial")
-        one_chance = is_scalar(p)
         shape, device, (n, p) = self._numbers("negative_binomial", size, device, n=(n, "positive"), p=(p, "chance"))
-        count, scale = _count(shape), (1 - p) / p
+        scale = (1 - p) / p
         _checked((n + 10 * n**0.5) * scale, "n * (1 - p) / p", "count", "negative_binomial")
-        if one_chance:
-            drawn = self._variates("negative_binomial", count, device, n, float(scale), _INT64)
-        else:
-            means = scale * self._variates("gamma", count, device, n)
-            drawn = self._variates("poisson", count, device, means, dtype=_INT64)
-        return drawn.astype(found, copy=False).reshape(shape)
+        return self._made("negative_binomial", shape, device, _INT64, n, scale).astype(found, copy=False)
 
     def geometric(
         self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many trials there are until one succeeds, each with probability `p`."""
-        found = _number(dtype, "geometric")
-        drawn = self._by_formula("geometric", size, found, device, p)
-        if drawn is not None:
-            return drawn
-        shape, device, (p,) = self._parameters("geometric", size, device, p=(p, "chance"))
-        k = _native.ceil(-self._exponential(_count(shape), device) / _native.log1p(-p))
-        return _whole(_native.clip(k, 1.0, _LARGEST), shape, found)
+        return self._integers("geometric", size, dtype, device, p=(p, "chance"))
 
     def logseries(
         self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
-        """Integers k from 1 on with probabilities in proportion to p ** k / k. Source: Kemp 1981."""
-        found = _number(dtype, "logseries")
-        drawn = self._by_formula("logseries", size, found, device, p)
-        if drawn is not None:
-            return drawn
-        shape, device, (p,) = self._parameters("logseries", size, device, p=(p, "below one"))
-        n = _count(shape)
-        v = self._uniform(n, device)
-        q = -_native.expm1(_native.log1p(-p) * self._uniform(n, device))
-        q = _native.clip(q, 1e-300, 1 - _EPSILON)
-        k = _native.where(
-            v <= q * q, _native.floor(1 + _native.log(v) / _native.log(q)), _native.where(v <= q, 2.0, 1.0)
-        )
-        return _whole(_native.clip(_native.where(v >= p, 1.0, k), 1.0, _LARGEST), shape, found)
+        """Integers k from 1 on with probabilities in proportion to p ** k / k."""
+        return self._integers("logseries", size, dtype, device, p=(p, "below one"))
 
     def zipf(
         self, a: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to k ** -a, of those that int64 holds."""
-        found = _number(dtype, "zipf")
-        drawn = self._bits.draw("zipf", size, _INT64, self._device if device is None else device, a)
-        if drawn is not None:
-            return drawn.astype(found, copy=False)
-        shape, device, (a,) = self._parameters("zipf", size, device, a=(a, "above one"))
-        drawn = self._variates("zipf", _count(shape), device, a, dtype=_INT64)
-        return drawn.astype(found, copy=False).reshape(shape)
+        return self._integers("zipf", size, dtype, device, a=(a, "above one"))
 
     def noncentral_chisquare(
         self,
@@ -333,17 +174,8 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral chi-squared distribution: `df` degrees of freedom and twice a Poisson variate."""
-        shape, device, (df, nonc) = self._numbers(
-            "noncentral_chisquare", size, device, df=(df, "positive"), nonc=(nonc, "natural")
-        )
-        x = self._noncentral(_count(shape), device, df, nonc).reshape(shape)
-        return x.astype(_number(dtype, "noncentral_chisquare"), copy=False)
-
-    def _noncentral(self, n: int, device: DeviceLike, df: Any, nonc: Any) -> ndarray:
-        if isinstance(nonc, float) and self._on_host(device):  # what was looked at needs no second look
-            mean = _checked(nonc / 2, "nonc / 2", "count", "noncentral_chisquare")
-            return self._chisquares(n, device, df + 2 * self._poissons((n,), device, mean, _FLOAT64))
-        return self.chisquare(df + 2 * self.poisson(nonc / 2, (n,), "float64", device=device))
+        drawn = self._floats("noncentral_chisquare", size, "float64", device, df=(df, "positive"), nonc=(nonc, "count"))
+        return drawn.astype(_number(dtype, "noncentral_chisquare"), copy=False)
 
     def noncentral_f(
         self,
@@ -356,19 +188,9 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral F distribution: a noncentral chi-squared variate in Fisher's quotient."""
-        shape, device, (top, bottom, nonc) = self._numbers(
-            *("noncentral_f", size, device),
-            dfnum=(dfnum, "positive"),
-            dfden=(dfden, "positive"),
-            nonc=(nonc, "natural"),
-        )
-        n = _count(shape)
-        if isinstance(top, float) and self._on_host(device):
-            x, y = self._noncentral(n, device, top, nonc) / top, self._chisquares(n, device, bottom) / bottom
-        else:
-            x = self.noncentral_chisquare(top, nonc, (n,), device=device) / top
-            y = self.chisquare(bottom, (n,), device=device) / bottom
-        return (x / y).astype(_number(dtype, "noncentral_f"), copy=False).reshape(shape)
+        given = {"dfnum": (dfnum, "positive"), "dfden": (dfden, "positive"), "nonc": (nonc, "count")}
+        drawn = self._floats("noncentral_f", size, "float64", device, **given)
+        return drawn.astype(_number(dtype, "noncentral_f"), copy=False)
 
     def multinomial(
         self,
@@ -386,57 +208,22 @@ class _Counts(_Distributions):
         """
         like = next((x for x in (n, pvals) if isinstance(x, ndarray)), None)
         device = like.device if like is not None else self._device if device is None else device
-        p = as_array(pvals, like) if like is not None else _native.asarray(pvals, device=device)
+        # What is not an array yet is looked at where it is, on the host.
+        p = pvals if isinstance(pvals, ndarray) else _native.asarray(pvals, device="cpu")
         p = p.astype(_FLOAT64, copy=False)
-        if (rows := self._rows_of_few(n, p, size)) is not None:
-            return self._trial_by_trial(int(n), p, rows).astype(_number(dtype, "multinomial"), copy=False)
-        p = _checked(p, "pvals", "probability", "multinomial")
-        if p.ndim == 0:
-            raise ValueError("multinomial(): pvals has no axis; give the probabilities of the outcomes")
-        if p.shape[-1] == 0:
-            raise ValueError("multinomial(): pvals is empty; give the probabilities of the outcomes")
-        if bool((p[..., :-1].sum(-1) > 1 + 1e-12).any()):
-            raise ValueError("multinomial(): pvals sum to more than 1. Divide them by their sum")
-        shape, _, (left,) = self._parameters("multinomial", None, p.device, n=(n, "count"))
-        trials = left.reshape(shape)
-        if size is None:
-            common = _native.broadcast_to(trials, _both(shape, p.shape[:-1])).shape
-        else:
-            common = shape_of(size, "multinomial")
-        few = trials.ndim == 0 and p.ndim == 1 and is_scalar(n) and 0 < n <= _FEW_TRIALS
-        if few and _count(common) * int(n) * p.size <= _TRIALS_LIMIT:
-            return self._trial_by_trial(int(n), p, common).astype(_number(dtype, "multinomial"), copy=False)
-        rest = _native.broadcast_to(trials, common).copy()
-        chances, columns = _native.broadcast_to(p, (*common, p.shape[-1])), []
-        missing = _native.broadcast_to(p[..., 0] * 0 + 1, common)
-        for i in range(p.shape[-1] - 1):
-            part = _native.clip(chances[..., i] / _native.where(missing > 0, missing, 1.0), 0.0, 1.0)
-            columns.append(self.binomial(rest, part))
-            rest, missing = rest - columns[-1], missing - chances[..., i]
-        return _native.stack([*columns, rest.astype("int64")], -1).astype(_number(dtype, "multinomial"), copy=False)
-
-    def _rows_of_few(self, n: Any, p: ndarray, size: Shape | None) -> tuple[int, ...] | None:
-        """The shape of the rows where the host is to draw each of a few trials, and the parameters are in order: of
-        short ones Python sees that sooner than operations on arrays."""
-        if not (isinstance(p, _native.HostArray) and p.ndim == 1 and 0 < p.size <= _FEW_TRIALS and is_scalar(n)):
-            return None
-        chances = p.tolist()
-        if not (0 < n <= _FEW_TRIALS and all(0 <= x <= 1 for x in chances) and sum(chances[:-1]) <= 1 + 1e-12):
-            return None
-        shape = () if size is None else shape_of(size, "multinomial")
-        return shape if _count(shape) * int(n) * p.size <= _TRIALS_LIMIT else None
-
-    def _trial_by_trial(self, n: int, p: ndarray, shape: tuple[int, ...]) -> ndarray:
-        """The outcome of each trial by the sums of the probabilities, and how often each was."""
-        sums = p[:-1].cumsum()
-        if isinstance(p, _native.HostArray):
-            counts = _native.empty((*shape, p.size), _INT64, device=p.device)
-            offset = self._bits.take((_count(shape) * n + 1) // 2)
-            _native.trials_fill(counts, sums, n, self._bits.key, offset)
-            return counts
-        u = self._draw("uniform", (_count(shape) * n,), _FLOAT64, None, p.device)
-        outcomes = _native.searchsorted_flat(sums, u, True).reshape((*shape, 1, n))
-        return (outcomes == count_up(p.size, p.device, outcomes.dtype).reshape((-1, 1))).sum(-1)
+        _check_chances(p)
+        if not isinstance(pvals, ndarray):
+            p = _native.to_device(p, _place(device))
+        shape, device, (trials,) = self._numbers("multinomial", None, p.device, n=(n, "count"))
+        common = broadcast_shapes(shape, p.shape[:-1]) if size is None else shape_of(size, "multinomial")
+        counts = _native.empty((*common, p.shape[-1]), _INT64, device=p.device)
+        if p.ndim > 1:
+            p = _native.broadcast_to(p, counts.shape)
+        if not isinstance(trials, float):
+            trials = _native.broadcast_to(trials.reshape(shape), common).ravel()
+        if counts.size:
+            self._bits.multinomial(counts, _native.ascontiguousarray(p), trials)
+        return counts.astype(_number(dtype, "multinomial"), copy=False)
 
     def multivariate_hypergeometric(
         self,
@@ -458,38 +245,41 @@ class _Counts(_Distributions):
             )
         counts = _checked(pool.astype(_FLOAT64), "colors", "count", "multivariate_hypergeometric")
         shape = () if size is None else shape_of(size, "multivariate_hypergeometric")
-        rest = _native.broadcast_to(_native.asarray(float(nsample), _FLOAT64, device=pool.device), shape)
-        if isinstance(pool, _native.HostArray):
-            columns = self._colours(counts, rest, shape)
-        else:
-            columns = []
-            for i in range(pool.size):
-                columns.append(self.hypergeometric(counts[i], counts[i + 1 :].sum(), rest, shape))
-                rest = rest - columns[-1]
-        found = _number(dtype, "multivariate_hypergeometric")
-        return _native.stack(columns, -1).astype(found, copy=False)
-
-    def _colours(self, counts: ndarray, rest: ndarray, shape: tuple[int, ...]) -> list[ndarray]:
-        """Each colour's number on the host; of the last, what is left."""
-        _check_pool(_checked(rest, "nsample", "count", "multivariate_hypergeometric") // 1 > counts.sum())
+        rest: Any = _checked(float(nsample), "nsample", "count", "multivariate_hypergeometric") // 1
+        pools = counts.tolist()
+        _check_pool(rest > sum(pools))
         columns = []
-        for i, good in enumerate(counts.tolist()[:-1]):
-            parameters = [good, counts[i + 1 :].sum().item(), rest.reshape(-1) if shape else rest]
-            columns.append(self._counted("hypergeometric", (shape, counts.device, parameters), _INT64, None))
+        for i, good in enumerate(pools[:-1]):
+            given = (shape, pool.device, [good, float(sum(pools[i + 1 :])), rest])
+            columns.append(self._counted("hypergeometric", given, _INT64, None))
             rest = rest - columns[-1]
-        self._bits.take(1)  # as many counters as a draw takes
-        return [*columns, rest.astype(_INT64)]
+        last = _native.broadcast_to(_native.asarray(rest, _FLOAT64, device=pool.device), shape)
+        found = _number(dtype, "multivariate_hypergeometric")
+        return _native.stack([*columns, last.astype(_INT64)], -1).astype(found, copy=False)
+
+
+def _place(device: DeviceLike) -> Any:
+    """The device that a new array of `device` lies on."""
+    return device if device == "cpu" else _native.empty((0,), "bool", device=device).device
+
+
+def _check_chances(p: ndarray) -> None:
+    if p.ndim == 0:
+        raise ValueError("multinomial(): pvals has no axis; give the probabilities of the outcomes")
+    if p.shape[-1] == 0:
+        raise ValueError("multinomial(): pvals is empty; give the probabilities of the outcomes")
+    if isinstance(p, _native.HostArray) and p.ndim == 1 and p.size <= 32:  # which Python sees sooner than operations
+        chances = p.tolist()
+        if all(0 <= x <= 1 for x in chances) and sum(chances[:-1]) <= 1 + 1e-12:
+            return
+    _checked(p, "pvals", "probability", "multinomial")
+    if bool((p[..., :-1].sum(-1) > 1 + 1e-12).any()):
+        raise ValueError("multinomial(): pvals sum to more than 1. Divide them by their sum")
 
 
 def _check_pool(exceeded: Any) -> None:
     if bool(exceeded.any() if isinstance(exceeded, ndarray) else exceeded):
         raise ValueError("hypergeometric(): nsample is more than ngood + nbad; draw at most as many as there are")
-
-
-def _both(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    from dlbridge.nd._arguments import broadcast_shapes
-
-    return broadcast_shapes(one, other)
 
 
 def _number(dtype: DTypeLike, operation: str) -> Any:
@@ -499,7 +289,3 @@ def _number(dtype: DTypeLike, operation: str) -> Any:
             f"{operation}(): dtype is {found}; it must be of integers, of floats that hold them, or bool (none or some)"
         )
     return found
-
-
-def _whole(k: ndarray, shape: tuple[int, ...], dtype: Any) -> ndarray:
-    return k.astype("int64").astype(dtype, copy=False).reshape(shape)

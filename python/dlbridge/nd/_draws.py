@@ -72,21 +72,20 @@ class _Draws:
         b: float = 1.0,
         low: int = 0,
         extent: int = 0,
-        shapes: ndarray | None = None,
     ) -> ndarray:
         if out is None:
             where = self._device if device is None else device
-            drawn = None if shapes is not None or kind == "integer" else self._bits.draw(kind, size, dtype, where, a, b)
+            drawn = None if kind == "integer" else self._bits.draw(kind, size, dtype, where, a, b)
             if drawn is not None:
                 return drawn
             x = _native.empty(() if size is None else shape_of(size, kind), dtype, device=where)
             if x.size:
-                self._bits.fill(x, kind, a, b, low, extent, shapes)
+                self._bits.fill(x, kind, a, b, 0.0, low, extent)
             return x
         x = _checked_out(out, size, dtype, kind)
         dense = x if x._flags[0] else _native.empty(x.shape, x.dtype, device=x.device)
         if dense.size:
-            self._bits.fill(dense, kind, a, b, low, extent, shapes)
+            self._bits.fill(dense, kind, a, b, 0.0, low, extent)
         if dense is not x:
             _native.copyto(x, dense)
         return x

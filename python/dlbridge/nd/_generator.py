@@ -8,7 +8,7 @@ from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, shape_of
 from dlbridge.nd._bit_generators import Philox4x32
 from dlbridge.nd._counts import _Counts
-from dlbridge.nd._distributions import _FLOAT64, _NO_UNDERFLOW, _checked
+from dlbridge.nd._distributions import _FLOAT64, _checked
 from dlbridge.nd._draws import _float
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike, Shape
 
 ndarray = _native.ndarray
+_NO_UNDERFLOW = 0.1  # gamma variates of such shapes are above 1e-200
 
 
 class Generator(_Counts):
@@ -42,9 +43,9 @@ class Generator(_Counts):
         shape = (*(() if size is None else shape_of(size, "dirichlet")), a.size)
         lines = _native.broadcast_to(a, shape).reshape(-1)
         if bool((a >= _NO_UNDERFLOW).all()):
-            x = self._variates("gamma", lines.size, a.device, lines).reshape(shape)
+            x = self._made("gamma", shape, a.device, _FLOAT64, lines)
         else:
-            x = self._log_gammas(lines.size, a.device, lines).reshape(shape)
+            x = self._made("log_gamma", shape, a.device, _FLOAT64, lines)
             x = _native.exp(x - x.max(-1, keepdims=True)) if x.size else x
         return (x / x.sum(-1, keepdims=True)).astype(found, copy=False)
 

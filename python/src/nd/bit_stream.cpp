@@ -14,7 +14,6 @@ namespace dlbridge::py::nd {
 namespace {
 
 using core::Distribution;
-using core::host_kernels::Formula;
 
 struct BitStream {
   PyObject_HEAD std::uint64_t key;
@@ -48,20 +47,11 @@ class Counters {
   std::uint64_t count_;
 };
 
-Status draw(PyObject* stream, const Tensor& out, core::RandomArgs args, const Tensor* shapes = nullptr) {
+Status draw(PyObject* stream, const Tensor& out, core::RandomArgs args, std::span<const Tensor* const> arrays = {}) {
   Counters counters(stream, core::counters_of(out, args.distribution));
   args.seed = counters.key;
   args.offset = counters.first;
-  Status status = core::fill_random(out, args, shapes);
-  counters.is_used = status.ok();
-  return status;
-}
-
-Status draw(PyObject* stream, const Tensor& out, core::host_kernels::FormulaArgs args) {
-  Counters counters(stream, core::host_kernels::counters_of(args.formula, out.size));
-  args.seed = counters.key;
-  args.offset = counters.first;
-  Status status = core::fill_formula(out, args);
+  Status status = core::fill_random(out, args, arrays);
   counters.is_used = status.ok();
   return status;
 }
@@ -91,12 +81,14 @@ class Names {
   Atomic<PyObject*> interned_[n];
 };
 
+// clang-format off
 constexpr const char* kDistributions[] = {
-    "uniform",         "normal", "integer",   "exponential", "laplace",           "logistic", "gumbel",  "rayleigh",
-    "standard_cauchy", "gamma",  "log_gamma", "poisson",     "negative_binomial", "zipf",     "vonmises"};
+    "uniform", "normal", "integer", "exponential", "laplace", "logistic", "gumbel", "rayleigh", "standard_cauchy",
+    "pareto", "power", "weibull", "triangular", "geometric", "gamma", "log_gamma", "beta", "f", "standard_t", "wald",
+    "vonmises", "noncentral_chisquare", "noncentral_f", "poisson", "negative_binomial", "zipf", "logseries",
+    "binomial", "hypergeometric"};
+// clang-format on
 Names<Distribution, std::size(kDistributions)> distributions(kDistributions);
-constexpr const char* kFormulas[] = {"triangular", "wald", "geometric", "logseries"};
-Names<Formula, std::size(kFormulas)> formulas(kFormulas);
 
 // Whether it is a finite real number of Python's or NumPy's; where none is given `out` stays.
 bool plain_number(PyObject* object, double& out) {
@@ -109,24 +101,34 @@ bool plain_number(PyObject* object, double& out) {
   return std::isfinite(out);
 }
 
+constexpr double kCounts = 0x1p62;  // the rule "count"
+
 // Whether a number of that distribution is to be drawn with these parameters by every rule: what is left out here, the
 // rules of python/dlbridge/nd/_distributions.py decide.
-bool has(Distribution distribution, double a, double b) noexcept {
-  if (distribution == Distribution::kUniform) return true;
-  if (distribution == Distribution::kZipf) return a > 1;
-  if (distribution == Distribution::kPoisson) return a >= 0 && a < 0x1p62;
-  const bool located = distribution == Distribution::kNormal ||
-                       (distribution >= Distribution::kLaplace && distribution <= Distribution::kCauchy);
-  return b >= 0 && (located || a >= 0);
-}
-
-bool has(Formula formula, const double (&p)[3]) noexcept {
-  switch (formula) {
-    case Formula::kTriangular: return p[0] <= p[1] && p[1] <= p[2] && p[0] < p[2];
-    case Formula::kWald: return p[0] > 0 && p[1] > 0;
-    case Formula::kGeometric: return p[0] > 0 && p[0] <= 1;
-    default: return p[0] >= 0 && p[0] < 1;
+bool has(Distribution distribution, double a, double b, double c) noexcept {
+  switch (distribution) {
+    case Distribution::kUniform: return true;
+    case Distribution::kTriangular: return a <= b && b <= c && a < c;
+    case Distribution::kGeometric: return a > 0 && a <= 1;
+    case Distribution::kLogseries: return a >= 0 && a < 1;
+    case Distribution::kZipf: return a > 1;
+    case Distribution::kPoisson: return a >= 0 && a < kCounts;
+    case Distribution::kVonMises: return a >= 0;
+    case Distribution::kNoncentralChisquare: return a > 0 && b >= 0 && b < kCounts;
+    case Distribution::kNoncentralF: return a > 0 && b > 0 && c >= 0 && c < kCounts;
+    case Distribution::kBinomial:
+    case Distribution::kHypergeometric: return false;
+    case Distribution::kPareto:
+    case Distribution::kPower:
+    case Distribution::kWeibull:
+    case Distribution::kBeta:
+    case Distribution::kF:
+    case Distribution::kStandardT:
+    case Distribution::kWald: return a > 0 && b > 0;
+    default: break;
   }
+  const bool located = distribution != Distribution::kExponential && distribution <= Distribution::kCauchy;
+  return b >= 0 && (located || a >= 0);
 }
 
 // A new array of a size, None for no dimension.
@@ -142,18 +144,18 @@ PyObject* drawn(const Call& a, std::size_t size_at, DType dtype, DLDevice device
 // --- methods ---------------------------------------------------------------------------------------------------------
 
 constexpr char kDraw[] =
-    "draw($self, kind, size, dtype, device, a=0.0, b=1.0)\n--\n\n"
-    "A new array of a distribution of the kernels; None unless a and b are plain numbers that it has, and the dtype is "
-    "one\nof its own.";
+    "draw($self, kind, size, dtype, device, a=0.0, b=1.0, c=0.0)\n--\n\n"
+    "A new array of a distribution of the kernels; None unless a, b and c are plain numbers that it has, and the dtype "
+    "is\none of its own.";
 constexpr char kDrawName[] = "random";
 PyObject* draw_new(PyObject* self, const Call& v) {
   core::RandomArgs args{};
   args.distribution = distributions.of(v.given(0), v);
   args.b = 1;
   const DType dtype = v.dtype(2).value_or(core::kDefaultFloat);
-  const bool counts = args.distribution >= Distribution::kPoisson;
-  if ((counts ? dtype != DType::kInt64 : !core::is_float(dtype)) || !plain_number(v.given(4), args.a) ||
-      !plain_number(v.given(5), args.b) || !has(args.distribution, args.a, args.b))
+  if ((core::gives_counts(args.distribution) ? dtype != DType::kInt64 : !core::is_float(dtype)) ||
+      !plain_number(v.given(4), args.a) || !plain_number(v.given(5), args.b) || !plain_number(v.given(6), args.c) ||
+      !has(args.distribution, args.a, args.b, args.c))
     Py_RETURN_NONE;
   return drawn(v, 1, dtype, or_default(v.device(3)), [&](Tensor& out) { return draw(self, out, args); });
 }
@@ -181,45 +183,43 @@ PyObject* draw_integers(PyObject* self, const Call& v) {
   return drawn(v, 2, dtype, or_default(v.device(5)), [&](Tensor& out) { return draw(self, out, args); });
 }
 
-constexpr char kDrawByFormula[] =
-    "draw_by_formula($self, formula, size, device, a, b=0.0, c=0.0)\n--\n\n"
-    "A new array of one of the host's formulas, of float64, or int64 for counts; None unless it lies on the host and "
-    "the\nparameters are plain numbers that the distribution has.";
-PyObject* draw_by_formula(PyObject* self, const Call& v) {
-  core::host_kernels::FormulaArgs args{};
-  args.formula = formulas.of(v.given(0), v);
-  double (&p)[3] = args.parameters;
-  for (std::size_t i = 0; i < std::size(p); ++i)
-    if (!plain_number(v.given(3 + i), p[i])) Py_RETURN_NONE;
-  const DLDevice device = or_default(v.device(2));
-  if (!is_host(device) || !has(args.formula, p)) Py_RETURN_NONE;
-  const bool counts = core::host_kernels::gives_counts(args.formula);
-  if (counts) {
-    Tensor logarithm;
-    const core::Input one_less{nullptr, core::Scalar::of_float(-p[0])};
-    throw_if_bad(core::make_from_scalars(logarithm, {&one_less.scalar, 1}, DType::kFloat64, {}), v.operation());
-    const core::Input chance{&logarithm, {}};
-    const core::ElementwiseOptions in_place{.out = &logarithm};
-    Tensor none;
-    throw_if_bad(core::elementwise(core::Op::kLog1p, {&chance, 1}, in_place, none), v.operation());
-    p[args.formula == Formula::kGeometric ? 0 : 1] = *static_cast<const double*>(logarithm.dl.data);
-  }
-  return drawn(v, 1, counts ? DType::kInt64 : DType::kFloat64, device,
-               [&](Tensor& out) { return draw(self, out, args); });
-}
-
-constexpr char kFill[] = "fill($self, x, kind, a=0.0, b=1.0, low=0, extent=0, shapes=None)\n--\n\n"
-                         "Draws a distribution of the kernels into a dense array.";
+constexpr char kFill[] =
+    "fill($self, x, kind, a=0.0, b=1.0, c=0.0, low=0, extent=0)\n--\n\n"
+    "Draws a distribution of the kernels into a dense array; a, b and c may be arrays of as many float64.";
 PyObject* fill(PyObject* self, const Call& v) {
   core::RandomArgs args{};
   const Tensor& out = v.array(0);
   args.distribution = distributions.of(v.given(1), v);
-  args.a = v.number(2, 0.0);
-  args.b = v.number(3, 1.0);
-  args.int_low = v[4] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[4]));
-  args.int_range = v[5] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[5]);
+  args.b = 1;
+  double* const numbers[] = {&args.a, &args.b, &args.c};
+  const Tensor* arrays[core::kParameters] = {};
+  for (std::size_t i = 0; i < std::size(arrays); ++i) {
+    if (v[2 + i] == nullptr) continue;
+    const core::Input given = v.operand(2 + i);
+    arrays[i] = given.array;
+    if (given.array == nullptr) *numbers[i] = given.scalar.re;
+  }
+  args.int_low = v[5] == nullptr ? 0 : static_cast<std::int64_t>(PyLong_AsUnsignedLongLongMask(v[5]));
+  args.int_range = v[6] == nullptr ? 0 : PyLong_AsUnsignedLongLongMask(v[6]);
   checked(PyErr_Occurred() == nullptr);
-  throw_if_bad(draw(self, out, args, v.optional_array(6)), v.operation());
+  throw_if_bad(draw(self, out, args, arrays), v.operation());
+  Py_RETURN_NONE;
+}
+
+constexpr char kMultinomial[] =
+    "multinomial($self, x, chances, trials)\n--\n\n"
+    "Fills rows of int64 with how often each outcome was; the parameters are float64, trials a number or one a row.";
+PyObject* multinomial(PyObject* self, const Call& v) {
+  core::MultinomialArgs args{};
+  const core::Input trials = v.operand(2);
+  const Tensor* used[] = {&v.array(0), &v.array(1), trials.array};
+  if (trials.array == nullptr) args.trials = trials.scalar.re;
+  throw_if_bad(core::prepare_multinomial(args, *used[0], *used[1], used[2]), v.operation());
+  Counters counters(self, core::counters_of(args));
+  args.seed = counters.key;
+  args.offset = counters.first;
+  throw_if_bad(core::fill_multinomial(args, std::span(used).first(trials.array == nullptr ? 2 : 3)), v.operation());
+  counters.is_used = true;
   Py_RETURN_NONE;
 }
 
@@ -257,7 +257,7 @@ void init_bit_stream(PyObject* module) {
                           getter<get_offset>("offset", "int: how many counters are used."),
                           getter<get_place>("_place", "(key, offset), of one moment")}),
             methods_slot({method<kDraw, draw_new, kDrawName>(), method<kDrawIntegers, draw_integers>(),
-                          method<kDrawByFormula, draw_by_formula>(), method<kFill, fill>(), method<kTake, take>(),
+                          method<kFill, fill>(), method<kMultinomial, multinomial>(), method<kTake, take>(),
                           method<kSetState, set_state>()})});
 }
 

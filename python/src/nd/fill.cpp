@@ -50,30 +50,6 @@ PyObject* count_table(PyObject*, const Call& a) {
   return Py_BuildValue("(OL)", sums.get(), static_cast<long long>(*first));
 }
 
-constexpr char kCountFill[] = "count_fill($module, out, law, seed, a, b=None, c=None)\n--\n\n"
-                              "Fills a dense array on the host with counts of a law, by rejection.";
-PyObject* count_fill(PyObject*, const Call& a) {
-  const Tensor* parameters[core::host_kernels::kMostParameters] = {&a.array(3)};
-  std::size_t count = 1;
-  while (count < core::host_kernels::kMostParameters && (parameters[count] = a.optional_array(3 + count)) != nullptr)
-    ++count;
-  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(2));
-  checked(PyErr_Occurred() == nullptr);
-  throw_if_bad(core::draw_counts(a.array(0), law_of(a, 1), seed, std::span(parameters).first(count)), a.operation());
-  Py_RETURN_NONE;
-}
-
-constexpr char kTrialsFill[] = "trials_fill($module, out, sums, trials, seed, offset)\n--\n\n"
-                               "Fills rows of an int64 array on the host with how often each outcome was.";
-PyObject* trials_fill(PyObject*, const Call& a) {
-  const std::int64_t trials = checked_number(PyLong_AsLongLong(a.given(2)));
-  const std::uint64_t seed = PyLong_AsUnsignedLongLongMask(a.given(3));
-  const std::uint64_t offset = PyLong_AsUnsignedLongLongMask(a.given(4));
-  checked(PyErr_Occurred() == nullptr);
-  throw_if_bad(core::count_trials(a.array(0), a.array(1), trials, seed, offset), a.operation());
-  Py_RETURN_NONE;
-}
-
 // --- arange ----------------------------------------------------------------------------------------------------------
 
 // A Python int or float, so small that doubles hold all that is computed with it exactly.
@@ -134,8 +110,7 @@ PyObject* arange(PyObject*, const Call& a) {
 
 void init_fills(PyObject* module) {
   add_functions(module,
-                {method<kRangeFill, range_fill>(), method<kCountTable, count_table>(), method<kCountFill, count_fill>(),
-                 method<kTrialsFill, trials_fill>(), method<kArange, arange>()});
+                {method<kRangeFill, range_fill>(), method<kCountTable, count_table>(), method<kArange, arange>()});
 }
 
 }  // namespace dlbridge::py::nd

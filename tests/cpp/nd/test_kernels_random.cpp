@@ -12,6 +12,7 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/random/counts.h"
+#include "ndarray/kernels/random/multinomial.h"
 
 namespace dlbridge::nd {
 namespace {
@@ -280,35 +281,114 @@ TEST(Random, bool_takes_a_range_of_two) {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kHuge = std::numeric_limits<double>::max();
 
-std::vector<std::int64_t> counts(Distribution d, double a, const double* parameters = nullptr, std::int64_t n = 999) {
-  RandomArgs args = request(d, DType::kInt64, n, nullptr);
-  args.a = a;
-  args.shapes = parameters;
-  return draw<std::int64_t>(args, n);
+constexpr Distribution kCounts[] = {
+    Distribution::kGeometric, Distribution::kPoisson,  Distribution::kNegativeBinomial, Distribution::kZipf,
+    Distribution::kLogseries, Distribution::kBinomial, Distribution::kHypergeometric};
+constexpr Distribution kFloats[] = {Distribution::kLaplace,
+                                    Distribution::kPareto,
+                                    Distribution::kPower,
+                                    Distribution::kWeibull,
+                                    Distribution::kGamma,
+                                    Distribution::kLogGamma,
+                                    Distribution::kBeta,
+                                    Distribution::kF,
+                                    Distribution::kWald,
+                                    Distribution::kStandardT,
+                                    Distribution::kVonMises,
+                                    Distribution::kTriangular,
+                                    Distribution::kNoncentralChisquare,
+                                    Distribution::kNoncentralF};
+
+// Three parameters of each element, or of all.
+RandomArgs with(Distribution d, std::array<double, 3> p, const std::vector<double> (*arrays)[3] = nullptr) {
+  RandomArgs args = request(d, DType::kInt64, 0, nullptr);
+  args.a = p[0], args.b = p[1], args.c = p[2];
+  for (std::size_t i = 0; arrays != nullptr && i < 3; ++i) args.arrays[i] = (*arrays)[i].data();
+  return args;
 }
 
-TEST(Random, every_parameter_of_counts_ends_in_an_int64) {
-  for (auto d : {Distribution::kPoisson, Distribution::kNegativeBinomial, Distribution::kZipf})
-    for (const double a : {1e-320, 1.0, 1 + 0x1p-52, 9.999, 10.0, 1e15, 0x1p62, kHuge})
-      for (std::int64_t k : counts(d, a)) EXPECT_GE(k, 0) << a;
-  for (const double a : {kNaN, -1.0}) EXPECT_EQ(counts(Distribution::kPoisson, a), std::vector<std::int64_t>(999, 0));
-  EXPECT_EQ(counts(Distribution::kZipf, kNaN), std::vector<std::int64_t>(999, 1));
+// Another thread may write to an array after it was looked at: none may make a law draw for ever, or a count that is
+// undefined.
+TEST(Random, every_parameter_ends) {
+  for (const double a : {kNaN, -1.0, 0.0, 1e-320, 0.3, 1.0, 1 + 0x1p-52, 9.999, 10.0, 1e15, 0x1p62, kHuge})
+    for (const double b : {kNaN, -1.0, 0.0, 0.3, 1.0, 40.0, kHuge})
+      for (const double c : {kNaN, 0.0, 7.0, kHuge}) {
+        for (auto d : kCounts)
+          for (std::int64_t k : draw<std::int64_t>(with(d, {a, b, c}), 99)) EXPECT_GE(k, 0) << a;
+        for (auto d : kFloats) EXPECT_EQ(draw<double>(with(d, {a, b, c}), 99).size(), 99u);
+      }
+  for (const double a : {kNaN, -1.0})
+    EXPECT_EQ(draw<std::int64_t>(with(Distribution::kPoisson, {a, 1, 0}), 99), std::vector<std::int64_t>(99, 0));
+  EXPECT_EQ(draw<std::int64_t>(with(Distribution::kZipf, {kNaN, 1, 0}), 99), std::vector<std::int64_t>(99, 1));
 }
 
-TEST(Random, counts_of_an_array_are_those_of_its_elements) {
-  for (auto d : {Distribution::kPoisson, Distribution::kNegativeBinomial, Distribution::kZipf}) {
-    const std::vector<double> parameters = {3.5, 1e4, 1.25, 40, 10, 2.75, 9.5};
-    const auto n = static_cast<std::int64_t>(parameters.size());
-    const std::vector<std::int64_t> together = counts(d, 0, parameters.data(), n);
-    for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_EQ(counts(d, parameters[i])[i], together[i]);
-  }
+TEST(Random, parameters_in_arrays_draw_what_the_numbers_draw) {
+  const std::vector<double> parameters[3] = {
+      {3.5, 1e4, 1.25, 40, 10, 2.75, 9.5}, {0.5, 0.3, 0.02, 2, 1, 0.9, 7}, {5, 9, 2, 3.5, 30, 11, 1e3}};
+  const auto same = [&]<class T>(Distribution d, T) {
+    const std::vector<T> together = draw<T>(with(d, {0, 0, 0}, &parameters), 7);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      const std::vector<T> alone = draw<T>(with(d, {parameters[0][i], parameters[1][i], parameters[2][i]}), 7);
+      EXPECT_EQ(std::memcmp(&alone[i], &together[i], sizeof(T)), 0) << static_cast<int>(d) << " " << i;
+    }
+  };
+  for (auto d : kCounts) same(d, std::int64_t{});
+  for (auto d : kFloats) same(d, double{});
+}
+
+std::vector<std::int64_t> rows_of(MultinomialArgs args, std::int64_t rows, const std::vector<double>& chances) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(rows) * chances.size());
+  args.rows = rows;
+  args.outcomes = static_cast<std::int64_t>(chances.size());
+  args.chances = chances.data();
+  args.seed = kSeed;
+  args.offset = 9;
+  args.out = out.data();
+  EXPECT_EQ(host_kernels::multinomial(args), 0);
+  return out;
+}
+
+// The host makes numbers of many counters at once; a device asks for a row's alone.
+TEST(Multinomial, rows_are_what_the_functor_gives) {
+  const std::vector<double> many(9, 0.1);
+  for (const auto& chances : {std::vector<double>{1}, {0.5, 0.5}, {0.2, 0.3, 0.5}, {0.1, 0.1, 0, 0.2, 0.3}, many})
+    for (const double trials : {0.0, 1.0, 3.0, 20.0, 32.0, 33.0, 5000.0}) {
+      MultinomialArgs args{};
+      args.trials = trials;
+      const std::vector<std::int64_t> out = rows_of(args, 301, chances);
+      args.outcomes = static_cast<std::int64_t>(chances.size());
+      args.chances = chances.data();
+      args.seed = kSeed;
+      args.offset = 9;
+      philox::visit_multinomial(args, [&](const auto& law) {
+        for (std::int64_t row = 0; row < 301; ++row) {
+          std::array<std::int64_t, 9> counts{};
+          law(row, counts.data());
+          std::int64_t sum = 0;
+          for (std::size_t k = 0; k < chances.size(); ++k) {
+            EXPECT_EQ(counts[k], out[static_cast<std::size_t>(row) * chances.size() + k]) << trials << " " << row;
+            sum += counts[k];
+          }
+          EXPECT_EQ(sum, static_cast<std::int64_t>(trials));
+        }
+        return 0;
+      });
+    }
+}
+
+TEST(Multinomial, every_parameter_ends) {
+  const std::vector<double> trials = {kNaN, -1, 0x1p62, kHuge, 4, 4, 4};
+  MultinomialArgs args{};
+  args.trials_of_rows = trials.data();
+  for (const double chance : {kNaN, -1.0, 0.0, 2.0, kHuge})
+    for (std::int64_t k : rows_of(args, 7, {chance, 0.5, chance, 0.5})) EXPECT_GE(k, 0);
 }
 
 // Each word that inverts to another count: the sums of Poisson's probabilities.
 TEST(Random, small_poisson_means_are_inverted) {
   const philox::Keys keys = philox::make_keys(kSeed);
   for (const double mean : {0.0, 0.3, 9.9}) {
-    const philox::Poisson law = philox::Poisson{}.of(mean);
+    const philox::Poisson law = philox::Poisson::of(mean);
     double sum = 0, p = std::exp(-mean);
     for (int k = 0; k < 20 && p > 1e-12; p *= mean / ++k) {
       sum += p;

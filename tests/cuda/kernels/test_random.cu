@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ndarray/kernels/functions.h"
-#include "ndarray/kernels/random/philox.h"
+#include "ndarray/kernels/random/multinomial.h"
 #include "tests/cuda/kernels/device_check.cuh"
 
 namespace dlbridge::nd {
@@ -50,10 +50,6 @@ double precision(DType dtype) {
   }
 }
 
-bool of_counts(Distribution distribution) {
-  return distribution >= Distribution::kPoisson && distribution <= Distribution::kZipf;
-}
-
 // Counts whose acceptance, or whose gamma variate, the last digit of a logarithm decides: next to none.
 bool nearly_equal(const Bytes& a, const Bytes& b) {
   std::size_t different = 0;
@@ -76,18 +72,16 @@ void compare(RandomArgs args, std::size_t offset) {
     DEVICE_CHECK(got == wanted, detail);
     return;
   }
-  if (of_counts(args.distribution)) {
+  if (gives_counts(args.distribution)) {
     DEVICE_CHECK(nearly_equal(got, wanted), detail + " of " + std::to_string(args.a));
     return;
   }
   const std::vector<double> a = numbers(got, args.dtype), b = numbers(wanted, args.dtype);
-  // Angles, too, are accepted by the last digit of a logarithm.
-  std::size_t pardoned = args.distribution == Distribution::kVonMises ? a.size() / 10000 : 0;
+  // What is made by rejection is accepted by the last digit of a logarithm, too.
+  std::size_t pardoned = args.distribution >= Distribution::kGamma ? a.size() / 10000 : 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     // The tangent's slope, by which the last digit of its argument counts, is the square of its value.
-    // So does an arccosine's, which is without bound at its ends.
-    double steep = args.distribution == Distribution::kCauchy ? 1 + std::fabs(b[i]) : 8;
-    if (args.distribution == Distribution::kVonMises) steep /= std::fabs(std::sin(b[i] - args.b)) + 0x1p-26;
+    const double steep = args.distribution == Distribution::kCauchy ? 1 + std::fabs(b[i]) : 64;
     const double most = precision(args.dtype) * steep * std::max(std::fabs(b[i]), args.b);
     const bool alike = a[i] == b[i] || std::fabs(a[i] - b[i]) <= most;
     if (!alike && pardoned > 0) --pardoned;
@@ -96,22 +90,45 @@ void compare(RandomArgs args, std::size_t offset) {
 }
 
 // Of a number, and of numbers around it in an array.
-void compare_counts(Distribution d, double a, std::int64_t n, std::size_t offset) {
+void compare_counts(Distribution d, double a, std::int64_t n, std::size_t offset, double b = 3, double c = 0) {
   RandomArgs args = request(d, DType::kInt64, n);
-  args.a = a;
+  args.a = a, args.b = b, args.c = c;
   compare(args, offset);
   std::vector<double> parameters;
   for (std::int64_t i = 0; i < n; ++i) parameters.push_back(a * (1 + static_cast<double>(i % 16) / 16));
   const DeviceBytes there(parameters.data(), parameters.size() * sizeof(double));
   Bytes wanted(parameters.size() * 8);
   const DeviceBytes out(wanted.size(), offset * 8);
-  args.shapes = parameters.data();
+  args.arrays[0] = parameters.data();
   args.out = wanted.data();
   DEVICE_CHECK(host_kernels::random(args) == 0);
-  args.shapes = there.as<const double>();
+  args.arrays[0] = there.as<const double>();
   args.out = out.data();
   DEVICE_CHECK(cuda_kernels::random(args) == 0);
   DEVICE_CHECK(nearly_equal(out.get(), wanted), "array of counts around " + std::to_string(a));
+}
+
+void compare_multinomial(std::int64_t outcomes, double trials, std::int64_t rows) {
+  const std::vector<double> chances(static_cast<std::size_t>(outcomes), 1.0 / static_cast<double>(outcomes));
+  const DeviceBytes there(chances.data(), chances.size() * sizeof(double));
+  Bytes wanted(static_cast<std::size_t>(rows * outcomes) * 8);
+  const DeviceBytes out(wanted.size());
+  MultinomialArgs args{};
+  args.rows = rows;
+  args.outcomes = outcomes;
+  args.trials = trials;
+  args.seed = 0xfeedface12345678;
+  args.offset = 0xfffffffe;
+  args.stream = kLegacyStream;
+  args.chances = chances.data();
+  args.out = reinterpret_cast<std::int64_t*>(wanted.data());
+  DEVICE_CHECK(host_kernels::multinomial(args) == 0);
+  args.chances = there.as<const double>();
+  args.out = out.as<std::int64_t>();
+  DEVICE_CHECK(cuda_kernels::multinomial(args) == 0);
+  const std::string detail = std::to_string(outcomes) + " outcomes of " + std::to_string(trials) + " trials";
+  if (philox::trial_by_trial(args)) DEVICE_CHECK(out.get() == wanted, detail);
+  else DEVICE_CHECK(nearly_equal(out.get(), wanted), detail);
 }
 
 void compare_all() {
@@ -121,9 +138,26 @@ void compare_all() {
   for (const std::int64_t n : {1, 3, 7, 8, 513, 70001})
     for (const std::size_t offset : {0, 1}) {
       for (const DType dtype : floats)
-        for (auto d : {Distribution::kUniform, Distribution::kNormal, Distribution::kExponential,
-                       Distribution::kLaplace, Distribution::kLogistic, Distribution::kGumbel, Distribution::kRayleigh,
-                       Distribution::kCauchy, Distribution::kGamma, Distribution::kLogGamma, Distribution::kVonMises})
+        for (auto d : {Distribution::kUniform,
+                       Distribution::kNormal,
+                       Distribution::kExponential,
+                       Distribution::kLaplace,
+                       Distribution::kLogistic,
+                       Distribution::kGumbel,
+                       Distribution::kRayleigh,
+                       Distribution::kCauchy,
+                       Distribution::kPareto,
+                       Distribution::kPower,
+                       Distribution::kWeibull,
+                       Distribution::kGamma,
+                       Distribution::kLogGamma,
+                       Distribution::kBeta,
+                       Distribution::kF,
+                       Distribution::kStandardT,
+                       Distribution::kWald,
+                       Distribution::kVonMises,
+                       Distribution::kNoncentralChisquare,
+                       Distribution::kNoncentralF})
           compare(request(d, dtype, n), offset);
       for (const DType dtype : floats) {
         RandomArgs args = request(Distribution::kUniform, dtype, n);
@@ -133,6 +167,14 @@ void compare_all() {
       for (const double a : {0.25, 5.0, 9.0, 300.0, 1e12, 0x1p61}) compare_counts(Distribution::kPoisson, a, n, offset);
       for (const double a : {0.25, 3.0, 5000.0}) compare_counts(Distribution::kNegativeBinomial, a, n, offset);
       for (const double a : {1.5, 2.0, 3.0, 1e300}) compare_counts(Distribution::kZipf, a, n, offset);
+      for (const double a : {1e-9, 0.3, 0.5}) compare_counts(Distribution::kGeometric, a, n, offset);
+      for (const double a : {0.01, 0.5}) compare_counts(Distribution::kLogseries, a, n, offset);
+      for (const double a : {9.0, 400.0, 1e12}) {
+        compare_counts(Distribution::kBinomial, a, n, offset, 0.3);
+        compare_counts(Distribution::kHypergeometric, a, n, offset, 2 * a, a / 2);
+      }
+      for (const double trials : {1.0, 5.0, 20.0, 1000.0})
+        for (const std::int64_t outcomes : {1, 3, 8, 20}) compare_multinomial(outcomes, trials, n);
       for (const DType dtype : integers) {
         RandomArgs args = request(Distribution::kInteger, dtype, n);
         const bool wide = info(dtype).itemsize == 8;
@@ -153,7 +195,8 @@ void bench_one(const char* name, Distribution distribution, DType dtype, std::ui
   RandomArgs args = request(distribution, dtype, static_cast<std::int64_t>(bytes / info(dtype).itemsize));
   args.out = out.data();
   args.int_range = range;
-  if (of_counts(distribution)) args.a = distribution == Distribution::kPoisson ? 40 : 3;
+  if (gives_counts(distribution)) args.a = distribution == Distribution::kPoisson ? 40 : 3;
+  if (distribution == Distribution::kGeometric || distribution == Distribution::kLogseries) args.a = 0.3;
   bench(name, static_cast<double>(bytes), [&] { DEVICE_CHECK(cuda_kernels::random(args) == 0); });
 }
 
@@ -177,6 +220,13 @@ void bench_all() {
   bench_one("poisson int64, mean 40", Distribution::kPoisson, DType::kInt64);
   bench_one("negative binomial int64, 3 of gamma variates times 3", Distribution::kNegativeBinomial, DType::kInt64);
   bench_one("zipf int64, 3", Distribution::kZipf, DType::kInt64);
+  bench_one("geometric int64, 0.3", Distribution::kGeometric, DType::kInt64);
+  bench_one("logseries int64, 0.3", Distribution::kLogseries, DType::kInt64);
+  bench_one("beta float64, 0.25 and 3", Distribution::kBeta, DType::kFloat64);
+  bench_one("F float64, 0.25 and 3", Distribution::kF, DType::kFloat64);
+  bench_one("t float64, 0.25", Distribution::kStandardT, DType::kFloat64);
+  bench_one("wald float64", Distribution::kWald, DType::kFloat64);
+  bench_one("von Mises float64", Distribution::kVonMises, DType::kFloat64);
   bench_one("integers int64 below 100", Distribution::kInteger, DType::kInt64, 100);
   bench_one("integers int32 below 100", Distribution::kInteger, DType::kInt32, 100);
   bench_one("integers uint8 below 100", Distribution::kInteger, DType::kUInt8, 100);

@@ -58,9 +58,9 @@ PINNED = {
     "poisson(4000, n)": "d0f5f0349a3e",
     "binomial(20, 0.3, n)": "4bb16ce9b112",
     "hypergeometric(9, 4, 6, n)": "8fb0985bcba4",
-    "multivariate_hypergeometric([9, 4, 7], 6, n)": "ae976eb43fed",
+    "multivariate_hypergeometric([9, 4, 7], 6, n)": "e71e08ca27f4",
     "geometric(0.3, n)": "9a0225f14095",
-    "logseries(0.6, n)": "e2a36e825555",
+    "logseries(0.6, n)": "729e163fdcb3",
     "zipf(2.5, n)": "8031adab244f",
     "negative_binomial(3, 0.2, n)": "39aacebd3f0f",
 }
