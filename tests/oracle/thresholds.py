@@ -170,7 +170,8 @@ NO_THRESHOLD: dict[str, str] = {
         random/variates.h:kSecond""",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
-        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/random.cpp:kLow""",
+        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/float_parts.cpp:kMantissa host/bits.cpp:kEach
+        host/float_parts.cpp:kEnough host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/join.cu:kThreads cuda/triangle.cu:kThreads

@@ -39,6 +39,10 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
 
     a: integers or bools. bitorder: "big", where the first element is the highest bit, or "little". Source: NumPy.
     """
+    if axis is None:
+        packed = _native.packbits_on_host(a, bitorder)
+        if packed is not None:
+            return packed
     a = as_array(a)
     if kind_of(a.dtype) not in "biu":
         raise TypeError(f"packbits(): the array is {a.dtype}; give integers or bools")
@@ -64,6 +68,10 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     count: how many to give; more than there are: zeros follow; negative: so many are left out. bitorder as for
     packbits(). Source: NumPy.
     """
+    if axis is None and count is None:
+        unpacked = _native.unpackbits_on_host(a, bitorder)
+        if unpacked is not None:
+            return unpacked
     a = as_array(a)
     if a.dtype.name != "uint8":
         raise TypeError(f"unpackbits(): the array is {a.dtype}; give uint8")

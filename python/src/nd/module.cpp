@@ -71,6 +71,7 @@ PyObject* load_nd(PyObject*) {
     init_rearrange(module.get());
     init_positions(module.get());
     init_float_parts(module.get());
+    init_bits(module.get());
     init_promotion(module.get());
     init_creation(module.get());
     init_filled(module.get());

@@ -30,6 +30,7 @@ void init_views(PyObject* module);
 void init_rearrange(PyObject* module);
 void init_positions(PyObject* module);
 void init_float_parts(PyObject* module);
+void init_bits(PyObject* module);
 void init_promotion(PyObject* module);
 void init_creation(PyObject* module);
 void init_filled(PyObject* module);

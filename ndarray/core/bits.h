@@ -1,0 +1,13 @@
+// Bits in bytes, on the host; as in positions.h, `done` is false where the general way is to be taken.
+#pragma once
+
+#include "ndarray/core/array.h"
+
+namespace dlbridge::nd {
+
+// Of all elements in C order, which are integers or bools: see kernels/host/bits.h.
+Status pack_bits(const Tensor& x, bool little, Tensor& out, bool& done);
+// Of all elements in C order, which are uint8.
+Status unpack_bits(const Tensor& x, bool little, Tensor& out, bool& done);
+
+}  // namespace dlbridge::nd
