@@ -5,7 +5,9 @@
 #include "dlbridge/validate.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/ready.h"
 #include "ndarray/core/views.h"
+#include "ndarray/kernels/host/correlate.h"
 
 namespace dlbridge::nd {
 
@@ -207,6 +209,35 @@ Status vecdot(const Tensor& a, const Tensor& b, Tensor& result) {
   DLBRIDGE_TRY(make_view(product, {product.dl.shape, ndim}, {product.dl.strides, ndim}, 0, result));
   result.flags = product.flags;  // it outlives what it is a view of
   return {};
+}
+
+namespace {
+template <class T>
+void correlate_as(const Tensor& a, const Tensor& v, std::int64_t before, const Tensor& out) noexcept {
+  host_kernels::correlate<T>(
+      {elements<const T>(a), a.size, elements<const T>(v), v.size, before, out.size, elements<T>(out)});
+}
+}  // namespace
+
+Status correlate(const Tensor& a, const Tensor& v, std::int64_t before, std::int64_t count, Tensor& out, bool& done) {
+  const DType dtype = promote(dtype_of(a), dtype_of(v));
+  const bool is_plain_float = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  done = is_host(a.dl.device) && is_host(v.dl.device) && a.dl.ndim == 1 && v.dl.ndim == 1 && count >= 0 &&
+         (is_plain_float || (is_integer(dtype) && itemsize(dtype) >= 4));
+  if (!done) return {};
+  Tensor a_copy, v_copy;
+  const Tensor *ready_a = nullptr, *ready_v = nullptr;
+  DLBRIDGE_TRY(ready_as(dtype, a, a_copy, ready_a));
+  DLBRIDGE_TRY(ready_as(dtype, v, v_copy, ready_v));
+  DLBRIDGE_TRY(make_array(out, dtype, {&count, 1}, a.dl.device));
+  const Tensor* const used[] = {ready_a, ready_v, &out};
+  KernelCall call(out.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  const bool is_wide = itemsize(dtype) == 8;
+  const auto run = is_plain_float ? (is_wide ? &correlate_as<double> : &correlate_as<float>)
+                                  : (is_wide ? &correlate_as<std::uint64_t> : &correlate_as<std::uint32_t>);
+  run(*ready_a, *ready_v, before, out);
+  return call.end(0, "correlate");
 }
 
 }  // namespace dlbridge::nd

@@ -134,6 +134,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/matmul.cu:kTile": ELEMENTS,
         "cuda/matrix_vector.cu:kEnoughBlocks": ELEMENTS,
         "cuda/matrix_vector.cu:kThreads": ELEMENTS,
+        "host/correlate.cpp:kTogether": ELEMENTS,
         "host/matmul.cpp:kColumnBlock": ELEMENTS,
         "host/matmul.cpp:kDepthBlock": ELEMENTS,
         "host/matmul.cpp:kFirstPairs": ELEMENTS,

@@ -98,21 +98,24 @@ def gradient(f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int = 1
 
 # --- convolutions ---------------------------------------------------------------------------------------------------
 
-_MODES = ("full", "same", "valid")
-
 
 def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndarray:
     """The sums of products of `v` with each part of `a` that it lies on: a product of matrices."""
-    if mode not in _MODES:
-        raise ValueError(f"{operation}(): mode is {mode!r}; give 'full', 'same' or 'valid'")
     n = v.size
-    before, after = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
-    v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
-    if n <= _FEW and (v.dtype == "float64" or (v.dtype == "float32" and a.size <= _PART)):
-        found = _native.by_numpy("correlate", a, v, mode=mode)
+    if mode == "valid":
+        before = after = 0
+    elif mode == "full":
+        before = after = n - 1
+    elif mode == "same":
+        before, after = n // 2, n - 1 - n // 2
+    else:
+        raise ValueError(f"{operation}(): mode is {mode!r}; give 'full', 'same' or 'valid'")
+    count = before + a.size + after - n + 1
+    if n <= _FEW:
+        found = _native.correlate_on_host(a, v, before, count)
         if found is not None:
             return found
-    count = before + a.size + after - n + 1
+    v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
     if not isinstance(a, _native.HostArray) or count <= 2 * _PART:
         return _products_from(-before, count, a, v)
     result = _native.empty((count,), v.dtype, device=a.device)
@@ -122,7 +125,7 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
     return result
 
 
-_FEW = 11  # for up to so many factors that are floats NumPy has a loop of its own
+_FEW = 32  # factors: for more the host multiplies matrices, too
 _PART = 1 << 14  # sums at a time on the host: they and what they are made of stay in the cache
 
 
@@ -143,7 +146,10 @@ def _products_from(first: int, count: int, a: ndarray, v: ndarray) -> ndarray:
 
 
 def _two_vectors(a: ArrayLike, v: ArrayLike, operation: str) -> tuple[ndarray, ndarray]:
-    a, v = (x.reshape(1) if x.ndim == 0 else x for x in as_arrays(a, v))
+    a, v = as_arrays(a, v)
+    if a.ndim == v.ndim == 1 and a.size and v.size:
+        return a, v
+    a, v = (x.reshape(1) if x.ndim == 0 else x for x in (a, v))
     for x in (a, v):
         if x.ndim != 1 or x.size == 0:
             raise ValueError(f"{operation}(): an operand has shape {x.shape}; both must be vectors that are not empty")
@@ -164,9 +170,10 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     """The cross-correlation of two vectors, with `v` conjugated; mode as for convolve(). Source: NumPy."""
-    for name, x in (("a", a), ("v", v)):
-        if not getattr(x, "shape", (1,)):
-            raise ValueError(f"correlate(): {name} has no axis; give a vector")
+    if not (isinstance(a, ndarray) and isinstance(v, ndarray) and a.ndim and v.ndim):
+        for name, x in (("a", a), ("v", v)):
+            if not getattr(x, "shape", (1,)):
+                raise ValueError(f"correlate(): {name} has no axis; give a vector")
     a, v = _two_vectors(a, v, "correlate")
     v = v.conj()
     if v.size <= a.size:

@@ -1,7 +1,7 @@
 // The number protocol and comparisons of nd.ndarray, and nd.matmul.
 #include <algorithm>
 
-#include "python/src/nd/call.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 #include "python/src/nd/ufuncs.h"
 
@@ -159,6 +159,18 @@ PyObject* vecdot(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
 }
 
+constexpr char kCorrelate[] = "correlate()";
+constexpr char kCorrelateOnHost[] = "correlate_on_host($module, a, v, before, count)\n--\n\n"
+                                    "Sums of products of v with parts of a, two vectors of the host, the first part "
+                                    "`before` places in front of a; None "
+                                    "for others.";
+PyObject* correlate_on_host(PyObject*, const Call& a) {
+  const Tensor *x = host_array(a.given(0)), *v = host_array(a.given(1));
+  if (x == nullptr || v == nullptr) Py_RETURN_NONE;
+  const std::int64_t before = a.integer(2, 0), count = a.integer(3, 0);
+  return made_or_none(a, [&](Tensor& out, bool& done) { return core::correlate(*x, *v, before, count, out, done); });
+}
+
 // Which axes an entry of axes= names, an int or a tuple of `count`, and all others in their order.
 struct CoreAxes {
   std::int64_t core[2];
@@ -262,6 +274,7 @@ std::vector<PyType_Slot> number_slots() {
 
 void init_matmul(PyObject* module) {
   add_functions(module, {method<kMatmul, matmul>(), method<kVecdot, vecdot>(),
+                         method<kCorrelateOnHost, correlate_on_host, kCorrelate>(),
                          method<kMatmulOnAxes, matmul_on_axes, kMatmulName>()});
 }
 
