@@ -7,6 +7,7 @@
 #include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/functors/index_plan.h"
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/types.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -77,6 +78,33 @@ bool unravel_positions(const std::int64_t* places, std::int64_t n, std::span<con
     parts[0][i] = static_cast<std::int64_t>(rest);
   }
   return true;
+}
+
+namespace {
+template <class T>
+std::optional<bool> numbers_fall(const T* x, std::int64_t n) noexcept {
+  const auto number = [&](std::int64_t i) {  // of bools by their bytes, of which all that are not 0 are true
+    const T value = cast<T>(element_at<stored_t<T>>(x, i));
+    return load(&value);
+  };
+  std::int64_t first = 0;
+  while (first + 1 < n && number(first) == number(first + 1)) ++first;
+  if (first + 1 >= n) return false;
+  const bool rises = number(first) < number(first + 1);
+  for (std::int64_t i = first; i + 1 < n; ++i)
+    if (rises ? number(i) > number(i + 1) : number(i) < number(i + 1)) return std::nullopt;
+  return !rises;
+}
+}  // namespace
+
+std::optional<bool> falls(DType dtype, const void* x, std::int64_t n) noexcept {
+  return visit_dtype<kAllSet>(
+      dtype,
+      [&]<class T>() -> std::optional<bool> {
+        if constexpr (is_complex_v<T>) return std::nullopt;
+        else return numbers_fall(static_cast<const T*>(x), n);
+      },
+      std::optional<bool>());
 }
 
 DLBRIDGE_ND_CLONES Extremes find_extremes(const std::int64_t* x, std::int64_t n) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ndarray/kernels/api.h"
@@ -19,6 +20,10 @@ bool ravel_positions(std::span<const AxisPositions> axes, std::int64_t n, std::i
 // The other way round; extents > 0, one for each of `parts`. False: a place does not exist.
 bool unravel_positions(const std::int64_t* places, std::int64_t n, std::span<const std::int64_t> extents,
                        std::span<std::int64_t* const> parts) noexcept;
+
+// Whether n real numbers fall, by the first two neighbours that differ; none where others go the other way. NaN differs
+// from all, and is neither more nor less.
+std::optional<bool> falls(DType dtype, const void* x, std::int64_t n) noexcept;
 
 // The smallest and the largest of n numbers > 0.
 struct Extremes {

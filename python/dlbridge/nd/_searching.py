@@ -220,6 +220,9 @@ _READ_AT_ONCE = 4096  # elements: a device's are copied to the host sooner than 
 def _decreases(edges: ndarray) -> bool:
     """Whether the bins decrease: where the first of them differ, none before the others. NaN is neither more nor
     less."""
+    found = _native.falls_on_host(edges)
+    if found is not None:
+        return found
     if not isinstance(edges, _native.HostArray) and edges.size <= _READ_AT_ONCE:
         return _decreases(_native.to_device(edges, "cpu"))  # waited for once
     before, after = edges[:-1], edges[1:]

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ndarray/core/ready.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/host_only.h"
@@ -85,6 +86,17 @@ PyObject* count_on_host(PyObject*, const Call& a) {
   return made_or_none(a, [&](Tensor& out, bool& done) { return core::count_values(*x, weights, least, out, done); });
 }
 
+constexpr char kDigitize[] = "digitize()";
+constexpr char kFallsOnHost[] = "falls_on_host($module, x)\n--\n\n"
+                                "Whether the elements of a dense vector of the host fall; None where some rise and "
+                                "some fall, and for other arrays.";
+PyObject* falls_on_host(PyObject*, const Call& a) {
+  const Tensor* x = host_array(a.given(0));
+  if (x == nullptr || x->dl.ndim != 1 || !core::lies_ready(*x)) Py_RETURN_NONE;
+  const std::optional<bool> found = core::host_kernels::falls(core::dtype_of(*x), x->dl.data, x->size);
+  return found ? PyBool_FromLong(*found ? 1 : 0) : Ref::borrow(Py_None).release();
+}
+
 template <Status (*write)(const Tensor&, const Tensor&, const Tensor&, bool&)>
 PyObject* write_by_mask(PyObject*, const Call& a) {
   const Tensor *x = host_array(a.given(0)), *mask = host_array(a.given(1)), *values = host_array(a.given(2));
@@ -117,7 +129,7 @@ PyObject* choose_on_host(PyObject*, const Call& a) {
 void init_positions(PyObject* module) {
   add_functions(
       module,
-      {method<kRavelOnHost, ravel_on_host, kRavelMultiIndex>(),
+      {method<kRavelOnHost, ravel_on_host, kRavelMultiIndex>(), method<kFallsOnHost, falls_on_host, kDigitize>(),
        method<kUnravelOnHost, unravel_on_host, kUnravelIndex>(), method<kCountOnHost, count_on_host, kBincount>(),
        method<kPutMaskedOnHost, write_by_mask<core::put_masked>, kPutmask>(),
        method<kPlaceOnHost, write_by_mask<core::place>, kPlace>(), method<kChooseOnHost, choose_on_host, kChoose>()});
