@@ -163,6 +163,9 @@ def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: Arra
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
     """The parts along an axis (of the flattened array by default) where a boolean vector is true."""
+    found = _native.compress_on_host(condition, a, axis)
+    if found is not None:
+        return into(out, found, "compress")
     chosen, a = as_arrays(condition, a)
     if chosen.ndim != 1:
         raise ValueError(f"compress(): the condition has {chosen.ndim} dimensions; give a vector")

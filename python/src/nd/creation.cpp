@@ -92,9 +92,15 @@ bool ragged() {
 bool is_sequence(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object); }
 
 bool collect(PyObject* object, int depth, Nested& out) {
-  if (PyFloat_CheckExact(object) && depth == out.shape.ndim) {  // of most leaves, at once
-    out.leaves.push_back(core::Scalar::of_float(PyFloat_AS_DOUBLE(object)));
-    return true;
+  if (depth == out.shape.ndim &&
+      (PyFloat_CheckExact(object) || PyLong_CheckExact(object))) {  // of most leaves, at once
+    int past = 0;
+    const bool is_float = PyFloat_CheckExact(object);
+    const long long whole = is_float ? 0 : PyLong_AsLongLongAndOverflow(object, &past);
+    if (past == 0) {
+      out.leaves.push_back(is_float ? core::Scalar::of_float(PyFloat_AS_DOUBLE(object)) : core::Scalar::of_int(whole));
+      return true;
+    }
   }
   if (is_sequence(object)) {
     if (depth == kMaxDims) return ragged();

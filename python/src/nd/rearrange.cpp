@@ -134,6 +134,24 @@ PyObject* delete_on_host(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, out); });
 }
 
+constexpr char kCompress[] = "compress()";
+constexpr char kCompressOnHost[] = "compress_on_host($module, condition, x, axis=None)\n--\n\n"
+                                   "compress() of a dense host array by a vector of bools; None for others.";
+PyObject* compress_on_host(PyObject*, const Call& a) {
+  const Tensor* condition = host_array(a.given(0));
+  RowsArgument rows;
+  if (condition == nullptr || condition->dl.ndim != 1 || !core::is_bool(core::dtype_of(*condition)) ||
+      !parse_rows(a.given(1), a[2], rows, a.operation()) || condition->size > rows.extent())
+    Py_RETURN_NONE;
+  Tensor copy;
+  const Tensor* ready = nullptr;
+  throw_if_bad(core::ready_as(DType::kBool, *condition, copy, ready), a.operation());
+  std::vector<std::uint8_t> marks(static_cast<std::size_t>(rows.extent()), 1);
+  const auto* const chosen = core::elements<std::uint8_t>(*ready);
+  std::transform(chosen, chosen + condition->size, marks.begin(), [](std::uint8_t byte) { return byte == 0 ? 1 : 0; });
+  return make_result(a.operation(), [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, out); });
+}
+
 // A real number, as an array of it would be cast.
 bool parse_row_value(PyObject* object, core::Scalar& out) {
   core::Input input;
@@ -165,9 +183,10 @@ PyObject* insert_on_host(PyObject*, const Call& a) {
 }  // namespace
 
 void init_rearrange(PyObject* module) {
-  add_functions(module,
-                {method<kTriangle, triangle>(), method<kRoll, roll>(), method<kDeleteOnHost, delete_on_host, kDelete>(),
-                 method<kInsertOnHost, insert_on_host, kInsert>()});
+  add_functions(
+      module,
+      {method<kTriangle, triangle>(), method<kRoll, roll>(), method<kDeleteOnHost, delete_on_host, kDelete>(),
+       method<kInsertOnHost, insert_on_host, kInsert>(), method<kCompressOnHost, compress_on_host, kCompress>()});
 }
 
 }  // namespace dlbridge::py::nd

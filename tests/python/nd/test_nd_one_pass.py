@@ -215,6 +215,25 @@ def test_rows_are_left_out_by_a_mask():
         same(nd.delete(nd.array(t, device="cpu"), nd.array(m, device="cpu"), 1), np.delete(t, m, 1))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+def test_rows_are_chosen_by_a_vector_of_bools(dtype, layout):
+    for n in SIZES:
+        m, mask = pair(numbers(n, "bool", 0, 2), layout)
+        a, x = pair(numbers(n, dtype), layout)
+        same(nd.compress(mask, x), np.compress(m, a))
+        same(nd.compress(mask[: n // 2], x), np.compress(m[: n // 2], a))
+        same(nd.extract(mask, x), np.extract(m, a))
+        t, y = pair(numbers(3 * n, dtype).reshape(3, n))
+        same(nd.compress(mask, y, 1), np.compress(m, t, 1))
+        same(nd.compress(mask[:2], y, 0), np.compress(m[:2], t, 0))
+        out = nd.empty((3, int(m.sum())), "complex128", device="cpu")
+        same(nd.compress(mask, y, 1, out), np.compress(m, t, 1).astype("complex128"))
+        assert nd.compress(mask, y, 1, out) is out
+    with pytest.raises(IndexError):
+        nd.compress(nd.ones(5, "bool", device="cpu"), nd.zeros(4, dtype, device="cpu"))
+
+
 @pytest.mark.parametrize("value", [7, -1.5, 300, True, np.array(2.5), 2**40 + 1])
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "float16", "float32", "float64", "complex64"])
 def test_rows_of_a_number_are_put_in(dtype, value):
@@ -363,3 +382,53 @@ def test_frombuffer_shares_bytes():
     with pytest.raises(BufferError):
         data.append(1)
     assert not nd.frombuffer(bytes(data), "int16", device="cpu")._flags[2]
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+@pytest.mark.parametrize("dtype", ["bool", *INTS])
+def test_bits_in_bytes(dtype, bitorder):
+    for n, layout in [(n, layout) for n in (*SIZES, 7, 8, 9, 64) for layout in LAYOUTS]:
+        b, x = pair(numbers(n, dtype, 0, 3) * np.array(85, dtype), layout)
+        same(nd.packbits(x, bitorder=bitorder), np.packbits(b, bitorder=bitorder))
+        if dtype == "uint8":
+            same(nd.unpackbits(x, bitorder=bitorder), np.unpackbits(b, bitorder=bitorder))
+    t = numbers(24, "uint8", 0, 256).reshape(4, 6)
+    same(nd.unpackbits(nd.array(t, device="cpu"), bitorder=bitorder), np.unpackbits(t, bitorder=bitorder))
+    same(nd.packbits(nd.array(t, device="cpu").T, bitorder=bitorder), np.packbits(t.T, bitorder=bitorder))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+def test_digitize_by_edges_in_either_direction(dtype):
+    x = numbers(50, dtype, 0, 9)
+    for edges in ([], [3], [1, 4, 6], [6, 4, 1], [2, 2, 5], [5, 2, 2], [3, 3, 3]):
+        for right in (False, True):
+            b = np.array(edges).astype(dtype)
+            same(nd.digitize(*(nd.array(a, device="cpu") for a in (x, b)), right), np.digitize(x, b, right))
+    for edges in ([1, 4, 2], [4, 1, 1, 2]):
+        with pytest.raises(ValueError, match="neither"):
+            nd.digitize(nd.array(x, device="cpu"), nd.array(edges, "float64", device="cpu"))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        ("float64", "float64"),
+        ("float32", "float32"),
+        ("int32", "int32"),
+        ("uint64", "uint64"),
+        ("int64", "float64"),
+        ("int8", "int64"),
+        ("complex64", "float32"),
+    ],
+)
+def test_products_with_parts_of_a_vector(dtypes, mode):
+    for n, m in [(1, 1), (1, 2), (16, 16), (17, 1), (17, 3), (1023, 5), (1024, 32), (1030, 33), (5000, 12)]:
+        a, v = numbers(n, dtypes[0], -5, 6), numbers(m, dtypes[1], -5, 6)
+        for left, right in ((a, v), (v, a), (a[::-1], v)):
+            x, y = (nd.array(b, device="cpu") for b in (left, right))
+            same(nd.convolve(x, y, mode), np.convolve(left, right, mode))
+            same(nd.correlate(x, y, mode), np.correlate(left, right, mode))
+    large = np.array([2**31 - 1, 2**31 - 1, 7], "int32")
+    x = nd.array(large, device="cpu")
+    same(nd.convolve(x, x, mode), np.convolve(large, large, mode))
