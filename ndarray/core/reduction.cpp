@@ -375,26 +375,39 @@ Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& in
   return sort_along(x, axis, options, true, indices);
 }
 
-Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tensor& result) {
+namespace {
+// As elements one step apart: a view of `x` where its strides allow one, a dense copy else.
+Status in_steps(const Tensor& x, Tensor& row) {
+  bool viewed = false;
+  if (is_aligned(x)) DLBRIDGE_TRY(reshape_view(x, {&x.size, 1}, Order::kC, row, viewed));
+  if (viewed) return {};
+  Tensor copy;
+  DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
+  return reshape_view(copy, {&copy.size, 1}, Order::kC, row, viewed);
+}
+}  // namespace
+
+Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, bool from_end, Tensor& result) {
   DLBRIDGE_TRY(make_array(result, DType::kInt64, shape_of(values), values.dl.device));
   if (values.size == 0) return {};
-  Tensor sorted_copy, values_copy;
-  const Tensor *dense_sorted = nullptr, *dense_values = nullptr;
-  Tensor sorted_bools, values_bools;
+  Tensor row, searched, sorted_bools, values_bools;
   const Tensor *sorted_elements = nullptr, *values_elements = nullptr;
   DLBRIDGE_TRY(comparable(sorted, sorted_bools, sorted_elements));
   DLBRIDGE_TRY(comparable(values, values_bools, values_elements));
-  DLBRIDGE_TRY(as_dense(*sorted_elements, sorted_copy, dense_sorted));
-  DLBRIDGE_TRY(as_dense(*values_elements, values_copy, dense_values));
-  SearchArgs args{dtype_of(values),
-                  right,
-                  dense_sorted->dl.data,
-                  sorted.size,
-                  dense_values->dl.data,
-                  values.size,
-                  static_cast<std::int64_t*>(result.dl.data),
-                  0};
-  const Tensor* const used[] = {dense_sorted, dense_values, &result};
+  DLBRIDGE_TRY(in_steps(*sorted_elements, row));
+  DLBRIDGE_TRY(in_steps(*values_elements, searched));
+  SearchArgs args{};
+  args.dtype = dtype_of(values);
+  args.right = right;
+  args.from_end = from_end;
+  args.sorted = row.dl.data;
+  args.n = row.size;
+  args.sorted_step = row.dl.strides[0];
+  args.values = searched.dl.data;
+  args.count = searched.size;
+  args.value_step = searched.dl.strides[0];
+  args.out = static_cast<std::int64_t*>(result.dl.data);
+  const Tensor* const used[] = {&row, &searched, &result};
   KernelCall call(values.dl.device, used);
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();

@@ -36,8 +36,9 @@ struct SortOptions {
 Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys);
 Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices);
 
-// Where each of `values` would go into the sorted 1-D array; int64, of the values' shape. One dtype.
-Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, Tensor& result);
+// Where each of `values` would go into the sorted 1-D array, or how many of it come behind; int64, of the values'
+// shape. One dtype.
+Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, bool from_end, Tensor& result);
 
 // The piecewise linear function through (knots, values), two vectors of one length > 0, at `at`; outside `left` and
 // `right`, or the first and the last value. Of real numbers on the host alone.

@@ -177,7 +177,8 @@ struct NonzeroArgs {
   StreamHandle stream;
 };
 
-// out[j] = number of elements of the sorted dense row `sorted` (n elements) that are < (side right: <=) values[j].
+// out[j] = number of elements of the sorted row `sorted` (n elements) that are < (side right: <=) values[j],
+// or n less that number.
 struct SearchArgs {
   DType dtype;
   bool right;
@@ -187,6 +188,9 @@ struct SearchArgs {
   std::int64_t count;
   std::int64_t* out;
   StreamHandle stream;
+  std::int64_t sorted_step = 1;  // elements from one of the row, or of the values, to the next
+  std::int64_t value_step = 1;
+  bool from_end = false;  // n less that number
 };
 
 // out[…, i, j] = in[…, i, j] where j - i is at most `diagonal` (lower) or at least that, and 0 elsewhere. Dims are

@@ -16,8 +16,9 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) search_values(SearchArgs args) {
   const std::int64_t j = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (j >= args.count) return;
-  args.out[j] = functors::search_row(static_cast<const T*>(args.sorted), args.n, static_cast<const T*>(args.values)[j],
-                                     args.right);
+  const std::int64_t found = functors::search_row(static_cast<const T*>(args.sorted), args.sorted_step, args.n,
+                                                  static_cast<const T*>(args.values)[j * args.value_step], args.right);
+  args.out[j] = args.from_end ? args.n - found : found;
 }
 
 template <class T>
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(kThreads) search_kept(SearchArgs args, unsigne
   Key* const keys = reinterpret_cast<Key*>(kept);
   const auto n = static_cast<unsigned>(args.n);
   for (unsigned k = threadIdx.x; k < n; k += kThreads)
-    keys[k] = functors::order_key(static_cast<const T*>(args.sorted)[k]);
+    keys[k] = functors::order_key(static_cast<const T*>(args.sorted)[k * args.sorted_step]);
   __syncthreads();
   const std::int64_t first = std::int64_t{blockIdx.x} * (kThreads * kAtOnce) + threadIdx.x;
   Key value[kAtOnce];
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(kThreads) search_kept(SearchArgs args, unsigne
 #pragma unroll
   for (int u = 0; u < kAtOnce; ++u) {
     const std::int64_t j = first + u * kThreads;
-    value[u] = functors::order_key(static_cast<const T*>(args.values)[j < args.count ? j : 0]);
+    value[u] = functors::order_key(static_cast<const T*>(args.values)[j < args.count ? j * args.value_step : 0]);
     found[u] = 0;
   }
 #pragma unroll 1
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) search_kept(SearchArgs args, unsigne
 #pragma unroll
   for (int u = 0; u < kAtOnce; ++u) {
     const std::int64_t j = first + u * kThreads;
-    if (j < args.count) args.out[j] = found[u];
+    if (j < args.count) args.out[j] = args.from_end ? n - found[u] : found[u];
   }
 }
 

@@ -22,21 +22,32 @@ bool is_before(Key element, Key value) noexcept {
 template <class T>
 using KeyOf = decltype(functors::order_key(T{}));
 
+// The keys of `count` values from the `first` on.
+template <class T>
+void value_keys(const SearchArgs& args, std::int64_t first, std::int64_t count, KeyOf<T>* keys) {
+  const T* values = static_cast<const T*>(args.values) + first * args.value_step;
+  if (args.value_step == 1)
+    for (std::int64_t j = 0; j < count; ++j) keys[j] = functors::order_key(values[j]);
+  else
+    for (std::int64_t j = 0; j < count; ++j) keys[j] = functors::order_key(values[j * args.value_step]);
+}
+
+std::int64_t result_of(const SearchArgs& args, std::int64_t found) { return args.from_end ? args.n - found : found; }
+
 template <class T, bool kRight>
 DLBRIDGE_ND_CLONES void search_short(const SearchArgs& args, const KeyOf<T>* row) {
   using Key = KeyOf<T>;
   constexpr std::int64_t kBlock = 512;
-  const T* values = static_cast<const T*>(args.values);
   Key keys[kBlock];
   std::uint8_t before[kBlock];
   for (std::int64_t first = 0; first < args.count; first += kBlock) {
     const std::int64_t n = std::min(kBlock, args.count - first);
-    for (std::int64_t j = 0; j < n; ++j) keys[j] = functors::order_key(values[first + j]);
+    value_keys<T>(args, first, n, keys);
     std::fill_n(before, n, std::uint8_t{0});
     for (std::int64_t k = 0; k < args.n; ++k)
       for (std::int64_t j = 0; j < n; ++j)
         before[j] = static_cast<std::uint8_t>(before[j] + is_before<kRight>(row[k], keys[j]));
-    for (std::int64_t j = 0; j < n; ++j) args.out[first + j] = before[j];
+    for (std::int64_t j = 0; j < n; ++j) args.out[first + j] = result_of(args, before[j]);
   }
 }
 
@@ -51,13 +62,14 @@ bool repeat(const Key (&keys)[kSteps], const Key& value) noexcept {
 // key_at(k): of the row's element k.
 template <class T, bool kRight, class KeyAt>
 void search_in_step(const SearchArgs& args, KeyAt key_at) {
-  const T* values = static_cast<const T*>(args.values);
   for (std::int64_t begin = 0; begin < args.count; begin += kSteps) {
     const std::int64_t count = std::min(kSteps, args.count - begin);
     KeyOf<T> keys[kSteps];
     std::int64_t first[kSteps] = {};
-    for (std::int64_t j = 0; j < kSteps; ++j) keys[j] = functors::order_key(values[begin + std::min(j, count - 1)]);
-    if (begin > 0 && repeat(keys, functors::order_key(values[begin - 1]))) {
+    value_keys<T>(args, begin, count, keys);
+    std::fill(keys + count, keys + kSteps, keys[count - 1]);
+    if (begin > 0 &&
+        repeat(keys, functors::order_key(static_cast<const T*>(args.values)[(begin - 1) * args.value_step]))) {
       std::fill_n(args.out + begin, count, args.out[begin - 1]);
       continue;
     }
@@ -67,7 +79,8 @@ void search_in_step(const SearchArgs& args, KeyAt key_at) {
       for (std::int64_t j = 0; j < kSteps; ++j)
         first[j] += is_before<kRight>(key_at(first[j] + n / 2 - 1), keys[j]) ? n / 2 : 0;
     for (std::int64_t j = 0; j < count; ++j)
-      args.out[begin + j] = first[j] + (n == 1 && is_before<kRight>(key_at(first[j]), keys[j]) ? 1 : 0);
+      args.out[begin + j] =
+          result_of(args, first[j] + (n == 1 && is_before<kRight>(key_at(first[j]), keys[j]) ? 1 : 0));
   }
 }
 
@@ -76,15 +89,17 @@ int search_row(const SearchArgs& args) {
   const T* sorted = static_cast<const T*>(args.sorted);
   if (args.count < kSteps) {
     const T* values = static_cast<const T*>(args.values);
-    for (std::int64_t j = 0; j < args.count; ++j) args.out[j] = functors::search_row(sorted, args.n, values[j], kRight);
+    for (std::int64_t j = 0; j < args.count; ++j)
+      args.out[j] =
+          result_of(args, functors::search_row(sorted, args.sorted_step, args.n, values[j * args.value_step], kRight));
     return 0;
   }
   KeyOf<T> keys[kKeptKeys];
   if (args.count <= args.n || args.n > kKeptKeys) {
-    search_in_step<T, kRight>(args, [=](std::int64_t k) { return functors::order_key(sorted[k]); });
+    search_in_step<T, kRight>(args, [&](std::int64_t k) { return functors::order_key(sorted[k * args.sorted_step]); });
     return 0;
   }
-  for (std::int64_t k = 0; k < args.n; ++k) keys[k] = functors::order_key(sorted[k]);
+  for (std::int64_t k = 0; k < args.n; ++k) keys[k] = functors::order_key(sorted[k * args.sorted_step]);
   if (args.n <= kShortRow) search_short<T, kRight>(args, keys);
   else search_in_step<T, kRight>(args, [&](std::int64_t k) { return keys[k]; });
   return 0;

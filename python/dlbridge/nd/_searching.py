@@ -191,10 +191,14 @@ def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: Arra
                 f"searchsorted(): sorter has {positions.size} elements, and a {ordered.size}; give as many"
             )
         ordered = _native.take(ordered, positions, 0)
+    return _searched(ordered, values, side == "right", False)
+
+
+def _searched(ordered: ndarray, values: ndarray, right: bool, from_end: bool) -> ndarray:
     if ordered.dtype != values.dtype:
         dtype = _native.result_type(ordered.dtype, values.dtype)
         ordered, values = ordered.astype(dtype, copy=False), values.astype(dtype, copy=False)
-    return _native.searchsorted_flat(ordered, values, side == "right")
+    return _native.searchsorted_flat(ordered, values, right, from_end)
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
@@ -208,10 +212,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
         raise TypeError("digitize(): complex numbers have no order of bins")
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins has {edges.ndim} dimensions; give a vector of edges")
-    side = "left" if right else "right"
-    if not _decreases(edges):
-        return searchsorted(edges, values, side)
-    return edges.size - searchsorted(edges[::-1], values, side)
+    falls = _decreases(edges)
+    return _searched(edges[::-1] if falls else edges, values, not right, falls)
 
 
 _READ_AT_ONCE = 4096  # elements: a device's are copied to the host sooner than it answers several questions

@@ -277,17 +277,19 @@ PyObject* nonzero_rows(PyObject*, const Call& a) {
 
 constexpr char kSearchsorted[] = "searchsorted()";
 constexpr char kSearchsortedFlat[] =
-    "searchsorted_flat($module, sorted, values, right=False)\n--\n\nWhere values go into a sorted 1-D array.";
+    "searchsorted_flat($module, sorted, values, right=False, from_end=False)\n--\n\n"
+    "Where values go into a sorted 1-D array; from_end: how many elements come behind.";
 PyObject* searchsorted_flat(PyObject*, const Call& a) {
   const Tensor& sorted = a.array(0);
   const Tensor& values = a.array(1);
-  const bool right = a.flag(2, false);
+  const bool right = a.flag(2, false), from_end = a.flag(3, false);
   if (sorted.dl.ndim != 1 || core::dtype_of(sorted) != core::dtype_of(values) ||
       !same_device(sorted.dl.device, values.dl.device))
     throw_issue(a.operation(), ErrorCode::kMalformed,
                 "needs a sorted 1-D array and values of the same dtype and device, got " + core::describe(sorted) +
                     " and " + core::describe(values));
-  return make_result(a.operation(), [&](Tensor& out) { return core::searchsorted(sorted, values, right, out); });
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::searchsorted(sorted, values, right, from_end, out); });
 }
 
 constexpr char kInterp[] = "interp()";

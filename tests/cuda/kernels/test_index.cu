@@ -272,11 +272,17 @@ void compare_search() {
       if (n > 0) host_kernels::sort(sort);
       const DeviceBytes device_sorted(sorted.data(), sorted.size()), device_values(values.data(), values.size());
       for (const bool right : {false, true}) {
-        std::vector<std::int64_t> wanted(static_cast<std::size_t>(count));
-        host_kernels::search({dtype, right, sorted.data(), n, values.data(), count, wanted.data(), 0});
+        const int step = right ? 2 : 1;
+        std::vector<std::int64_t> wanted(static_cast<std::size_t>((count + step - 1) / step));
+        const auto searched = [&](const void* row, const void* found, std::int64_t* out, StreamHandle stream) {
+          SearchArgs args{dtype, right, row, n, found, static_cast<std::int64_t>(wanted.size()), out, stream};
+          args.value_step = step;
+          args.from_end = n % 2 == 1;
+          return args;
+        };
+        host_kernels::search(searched(sorted.data(), values.data(), wanted.data(), 0));
         const DeviceBytes out(wanted.size() * 8);
-        const SearchArgs args{
-            dtype, right, device_sorted.data(), n, device_values.data(), count, out.as<std::int64_t>(), kLegacyStream};
+        const auto args = searched(device_sorted.data(), device_values.data(), out.as<std::int64_t>(), kLegacyStream);
         DEVICE_CHECK(cuda_kernels::search(args) == 0);
         DEVICE_CHECK(std::memcmp(out.get().data(), wanted.data(), wanted.size() * 8) == 0,
                      std::string(info(dtype).name));

@@ -65,7 +65,7 @@ FUNCTIONS = {
     "argwhere": ["m", "i > 2"],
     "where": ["m", "m, a, i", "m, a, 0.0", "m, 1, 2", "i, a, c", "b > 0, b, 1.5"],
     "searchsorted": ["s, v", "s, s, side='right'", "s, 0.1", "k, [4], sorter=xp.argsort(k)"],
-    "digitize": ["v, s", "v, s[::-1]", "v, s, right=True"],
+    "digitize": ["v, s", "v, s[::-1]", "v, s, right=True", "v[::-2], s[::-2]", "a.T, s[::-1], True"],
     "extract": ["m, a"],
     # Sets and counts
     "unique": [
