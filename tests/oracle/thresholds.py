@@ -107,6 +107,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/index_combine_few.cu:kBlockValues": ELEMENTS,
         "cuda/index_combine_few.cu:kSumsBytes": BYTES,
         "cuda/index_combine.cu:kFewPlaces": ELEMENTS,
+        "cuda/index_combine_sorted.cu:kBlockTile": ELEMENTS,
         "cuda/index_combine_sorted.cu:kTile": ELEMENTS,
         "cuda/index_loop.cuh:kIndexThreads": ELEMENTS,
         "cuda/index_order.cu:kTablePays": ELEMENTS,
@@ -175,7 +176,8 @@ NO_THRESHOLD: dict[str, str] = {
         host/float_parts.cpp:kEnough host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
-        cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/join.cu:kThreads cuda/triangle.cu:kThreads
+        cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp
+        cuda/join.cu:kThreads cuda/triangle.cu:kThreads
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/multinomial.cu:kThreads cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks

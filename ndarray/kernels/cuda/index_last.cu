@@ -1,7 +1,7 @@
 // The last value of each place of a scatter, by a table of the places: an entry is the largest of what comes to it, and
 // the numbers of positions rise. Bytes that meet no cache, of n positions to as many places, elements of s bytes, where
-// a random access moves 64: 272 n + 2 s n where the winners among the positions are looked up and written, 152 n + 2 s n
-// by entries with the values, 220 n + s n by positions whose values are then fetched.
+// a random access moves 64: 272 n + 2 s n where the winners among the positions are looked up and written,
+// 152 n + 2 s n by entries with the values, 220 n + s n by positions whose values are then fetched.
 #include <cstdint>
 
 #include "ndarray/kernels/cuda/index_loop.cuh"

@@ -72,8 +72,14 @@ T* take(const Workspace& workspace, std::int64_t count) {
 // The positions of the index space (its dims alone, in the loop's order) sorted by destination, equal ones in order.
 struct SortedPositions {
   std::int64_t count;          // of positions
-  const std::int64_t* order;   // null: as they are
-  const std::uint8_t* starts;  // 1 where a destination begins, else 0; null: all 1
+  const std::uint32_t* order;  // null: as they are, each with a destination of its own
+  const std::uint32_t* keys;   // of the destinations; null where these take 64 bits
+  const std::uint64_t* wide_keys;
+
+  __device__ std::int64_t key(std::int64_t i) const {
+    return keys != nullptr ? std::int64_t{keys[i]} : static_cast<std::int64_t>(wide_keys[i]);
+  }
+  __device__ bool starts(std::int64_t i) const { return order == nullptr || i == 0 || key(i) != key(i - 1); }
 };
 int sort_positions(const IndexArgs& loop, SortedPositions& out);
 
@@ -138,8 +144,8 @@ inline bool table_pays(const KeyArgs& args, std::int64_t always = 0) noexcept {
   return args.space.size < kMostPositions && args.places <= std::max(always, args.space.size * kPlacesAPosition);
 }
 
-// A scatter of elements to repeated places, where a table pays: of the values that come to a place the last one is found
-// first, then the places are written one after the other. Elements have the alignment of their size.
+// A scatter of elements to repeated places, where a table pays: of the values that come to a place the last one is
+// found first, then the places are written one after the other. Elements have the alignment of their size.
 bool scatters_by_place(const IndexArgs& loop, const KeyArgs& args);
 int scatter_by_place(const IndexArgs& loop, const KeyArgs& args);
 // last[place] = the last position that goes there, counted from 1; 0 for none.
@@ -168,6 +174,17 @@ struct CombineArgs {
           space.array[k].resolve(offset_in(space.dims, space.array[k].strides, static_cast<std::uint64_t>(position))) *
           space.array[k].axis_stride;
     return reinterpret_cast<T*>(to);
+  }
+  // Of the place with this key.
+  template <class T>
+  __device__ T* keyed_place(std::int64_t key, std::int64_t column) const {
+    unsigned char* to = base + offset_in(column_dims, column_dims.base_strides, static_cast<std::uint64_t>(column));
+    for (int k = space.arrays - 1; k > 0; --k) {
+      const std::int64_t rest = key / space.array[k].extent;
+      to += (key - rest * space.array[k].extent) * space.array[k].axis_stride;
+      key = rest;
+    }
+    return reinterpret_cast<T*>(to + key * space.array[0].axis_stride);
   }
 };
 

@@ -1,9 +1,11 @@
 // The order that makes a scatter with repeated indices deterministic: positions sorted by destination, or the last one
 // of each.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "ndarray/kernels/cuda/index_loop.cuh"
+#include "ndarray/kernels/cuda/sort.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
 
@@ -36,60 +38,48 @@ namespace {
 constexpr std::int64_t kTablePays = 1 << 18;  // a table of so few places always does
 
 template <class Key>
-__global__ void __launch_bounds__(kIndexThreads) make_keys(const __grid_constant__ KeyArgs args, Key* keys) {
+__global__ void __launch_bounds__(kIndexThreads)
+    make_keys(const __grid_constant__ KeyArgs args, Key* keys, std::uint32_t* positions) {
   const std::int64_t position = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
-  if (position < args.space.size) keys[position] = static_cast<Key>(key_at(args, position));
-}
-
-template <class Key>
-__global__ void __launch_bounds__(kIndexThreads) mark_starts(const Key* keys, std::int64_t n, std::uint8_t* starts) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
-  if (i < n) starts[i] = i == 0 || keys[i] != keys[i - 1];
+  if (position >= args.space.size) return;
+  keys[position] = static_cast<Key>(key_at(args, position));
+  positions[position] = static_cast<std::uint32_t>(position);
 }
 
 __global__ void __launch_bounds__(kIndexThreads) mark_last_ones(SortedPositions sorted, std::uint8_t* last) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kIndexThreads + threadIdx.x;
-  if (i < sorted.count) last[sorted.order[i]] = i + 1 == sorted.count || sorted.starts[i + 1] != 0;
+  if (i < sorted.count) last[sorted.order[i]] = i + 1 == sorted.count || sorted.starts(i + 1);
 }
 
+// By as many bits as the keys have: a radix sort takes a pass for each byte.
 template <class Key>
-int sort_by(const KeyArgs& args, DType dtype, const IndexArgs& loop, SortedPositions& out) {
+int sort_by(const KeyArgs& args, const IndexArgs& loop, const Key*& sorted, SortedPositions& out) {
   const std::int64_t n = args.space.size;
-  Key* keys = take<Key>(loop.workspace, n);
-  Key* sorted = take<Key>(loop.workspace, n);
-  auto* order = take<std::int64_t>(loop.workspace, n);
-  auto* starts = take<std::uint8_t>(loop.workspace, n);
-  if (keys == nullptr || sorted == nullptr || order == nullptr || starts == nullptr) return kErrorMemory;
-  make_keys<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(args, keys);
-  if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
   SortArgs sort_args{};
-  sort_args.dtype = dtype;
-  sort_args.stable = true;
-  sort_args.rows = 1;
-  sort_args.n = n;
-  sort_args.keys_in = keys;
-  sort_args.keys_out = sorted;
-  sort_args.indices = order;
   sort_args.workspace = loop.workspace;
   sort_args.stream = loop.stream;
-  if (const int rc = sort(sort_args); rc != 0) return rc;
-  mark_starts<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(sorted, n, starts);
-  out = {n, order, starts};
-  return static_cast<int>(cudaGetLastError());
+  Scratch scratch(sort_args);
+  KeyBuffers<Key> keys = scratch.pair<Key>(n);
+  KeyBuffers<std::uint32_t> positions = scratch.pair<std::uint32_t>(n);
+  if (scratch.failed()) return kErrorMemory;
+  make_keys<<<blocks_for(n), kIndexThreads, 0, stream_of(loop)>>>(args, keys.current, positions.current);
+  if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
+  const int bits = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(args.places - 1))), 1);
+  if (const int rc = radix_sort(keys, positions, n, bits, sort_args); rc != 0) return rc;
+  out.order = positions.current;
+  sorted = keys.current;
+  return 0;
 }
 
 }  // namespace
 
 int sort_positions(const IndexArgs& loop, SortedPositions& out) {
   const KeyArgs args(loop);
-  if (args.space.size == 1 || loop.unique) {
-    out = {args.space.size, nullptr, nullptr};
-    return 0;
-  }
-  // A radix sort takes a pass for each byte of the key.
-  if (args.places <= std::int64_t{1} << 16) return sort_by<std::uint16_t>(args, DType::kUInt16, loop, out);
-  if (args.places <= std::int64_t{1} << 32) return sort_by<std::uint32_t>(args, DType::kUInt32, loop, out);
-  return sort_by<std::uint64_t>(args, DType::kUInt64, loop, out);
+  out = {args.space.size, nullptr, nullptr, nullptr};
+  if (args.space.size == 1 || loop.unique) return 0;
+  if (args.space.size > std::int64_t{1} << 32) return kErrorMemory;
+  return args.places <= std::int64_t{1} << 32 ? sort_by(args, loop, out.keys, out)
+                                              : sort_by(args, loop, out.wide_keys, out);
 }
 
 int find_winners(const IndexArgs& loop, const KeyArgs& args, Winners& out) {

@@ -170,7 +170,7 @@ void compare_long_combined() {
   unsigned turn = 0;
   for (const std::int64_t count : {1, 31, 32, 33, 64, 65, 1000, 1025, 20000})
     for (const std::int64_t places : {1, 2, 3, 30, 1023, 1024, 4096, 4097, 70000})
-      for (const std::int64_t columns : {1, 5}) {
+      for (const std::int64_t columns : {1, 5, 9}) {
         for (const DType dtype : dtypes) {
           IndexCase c = rows_case(random, dtype, count, columns, places, random() % 2 == 0);
           c.args.combine = kCombining[turn++ % 3];
