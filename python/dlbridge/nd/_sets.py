@@ -53,12 +53,12 @@ def _may_have_nan(ordered: ndarray) -> bool:
 def _differs_from_before(ordered: ndarray, equal_nan: bool) -> ndarray:
     """Where a sorted vector begins a run of equal elements."""
     starts = _native.empty(ordered.shape, "bool", device=ordered.device)
-    starts.fill(True)
+    starts[:1].fill(True)
     if ordered.size > 1:
-        new = ordered[1:] != ordered[:-1]
-        if equal_nan and _may_have_nan(ordered):
-            new &= ~(_native.isnan(ordered[1:]) & _native.isnan(ordered[:-1]))
-        starts[1:] = new
+        before, new = ordered[:-1], starts[1:]
+        _native.not_equal(ordered[1:], before, out=new)
+        if equal_nan and _may_have_nan(ordered):  # behind NaN there is nothing else
+            _native.logical_and(new, before == before, out=new)
     return starts
 
 
@@ -67,10 +67,19 @@ def _run_lengths(begin: ndarray, size: int) -> ndarray:
     return ends - begin
 
 
+def _counted_bools(x: ndarray) -> tuple[ndarray, ndarray]:
+    true = int(x.sum())
+    found = [(value, count) for value, count in ((False, x.size - true), (True, true)) if count]
+    values, counts = zip(*found, strict=True)
+    return _native.array(values, "bool", device=x.device), _native.array(counts, _INT64, device=x.device)
+
+
 def _counted(x: ndarray) -> tuple[ndarray, ndarray]:
     """values and counts of the unique elements, each NaN one."""
     if x.size == 0:
         return x.ravel(), _native.empty((0,), _INT64, device=x.device)
+    if x.dtype == "bool":
+        return _counted_bools(x)
     ordered = _native.sort(x.ravel(), 0, False, False)
     begin = _native.nonzero(_differs_from_before(ordered, False))[0]
     return _native.take(ordered, begin, 0), _run_lengths(begin, ordered.size)
@@ -100,6 +109,8 @@ def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, nd
 
 
 def _values(x: ndarray, equal_nan: bool) -> ndarray:
+    if x.dtype == "bool" and x.size:
+        return _counted_bools(x)[0]
     flat = x.ravel()
     ordered = _native.sort(flat, 0, False, False) if flat.size else flat
     return ordered[_differs_from_before(ordered, equal_nan)]
