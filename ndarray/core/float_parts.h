@@ -1,5 +1,5 @@
-// Floats taken apart and put together on the host, in one pass. As in positions.h, `done` is false where the general way
-// is to be taken: for arrays that are not dense, of another device or dtype.
+// Floats taken apart and put together on the host, in one pass. As in positions.h, `done` is false where the general
+// way is to be taken: for arrays that are not dense, of another device or dtype.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ Status split_exponents(const Tensor& x, Tensor& mantissas, Tensor& exponents, bo
 Status split_wholes(const Tensor& x, Tensor& fractions, Tensor& wholes, bool& done);
 // x * 2^exponents, which are integers.
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done);
-// In place: NaN and the infinities by numbers, in both parts of complex ones; without one the infinities by the largest.
+// In place: NaN and the infinities by numbers, in both parts of complex ones; without one the infinities by the
+// largest.
 Status replace_specials(const Tensor& x, double nan, std::optional<double> high, std::optional<double> low, bool& done);
 
 }  // namespace dlbridge::nd

@@ -1,5 +1,5 @@
-// Positions on the host, each function one pass over them where kernels one after another take several. An index is read
-// once: another thread may write to the arrays meanwhile.
+// Positions on the host, each function one pass over them where kernels one after another take several. An index is
+// read once: another thread may write to the arrays meanwhile.
 #pragma once
 
 #include <cstdint>
