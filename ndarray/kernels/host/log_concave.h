@@ -1,4 +1,4 @@
-// Tables of the sums of the probabilities of counts, from which the host makes numbers of one law faster than it rejects.
+// Tables of the sums of the probabilities of counts, from which numbers of one law are made faster than by rejection.
 #pragma once
 
 #include <cstdint>

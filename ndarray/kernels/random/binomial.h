@@ -60,9 +60,9 @@ struct Binomial {
   }
 };
 
-// Of the rarer colour among the fewer of those drawn and those left. Where either are few, by the inverse of the sums of
-// the probabilities; else by rejection under min(1, exp(1 - peak * |k - mode|)) times the peak, as every log-concave law
-// (Devroye 1987).
+// Of the rarer colour among the fewer of those drawn and those left. Where either are few, by the inverse of the sums
+// of the probabilities; else by rejection under min(1, exp(1 - peak * |k - mode|)) times the peak, as every log-concave
+// law (Devroye 1987).
 struct Hypergeometric {
   static constexpr double kFew = 32;
   double total, rare, wanted, drawn;

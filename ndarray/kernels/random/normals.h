@@ -5,8 +5,8 @@
 
 namespace dlbridge::nd::philox {
 
-// The inverse Gaussian distribution of mean a and scale b, by Michael, Schucany and Haas (1976): the roots of a quadratic
-// equation, whose quotients by the mean are r and 1 / r. Both without a difference of large numbers.
+// The inverse Gaussian distribution of mean a and scale b, by Michael, Schucany and Haas (1976): the roots of a
+// quadratic equation, whose quotients by the mean are r and 1 / r. Both without a difference of large numbers.
 struct Wald {
   static constexpr bool kNormal = true;
   double mean, factor;

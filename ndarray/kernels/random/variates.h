@@ -141,8 +141,9 @@ struct Quantile {
 };
 
 // One variate a counter, by a law. A law holds what it makes of its parameters, Law::of(parameters); a variate is
-// draw(block, keys, counter), where `block` is that of the counter, a NormalBlock where kNormal says so; what is rejected
-// takes those of later high halves. It ends whatever the parameters are: others may write to an array meanwhile.
+// draw(block, keys, counter), where `block` is that of the counter, a NormalBlock where kNormal says so; what is
+// rejected takes those of later high halves. It ends whatever the parameters are, since others may write to an array
+// meanwhile.
 template <class T, class Law>
 struct Variates {
   using value_type = T;

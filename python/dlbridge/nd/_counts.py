@@ -6,7 +6,7 @@ from typing import Any
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, broadcast_shapes, is_scalar, shape_of
-from dlbridge.nd._distributions import _FLOAT64, _checked, _count, _Distributions
+from dlbridge.nd._distributions import _FLOAT64, _checked, _count, _Distributions, _given, _Rules
 from dlbridge.nd._dtypes import BY_NAME, kind_of, resolve
 
 TYPE_CHECKING = False
@@ -49,14 +49,13 @@ class _Counts(_Distributions):
         return self._made(law, shape, device, _INT64, *parameters).astype(dtype, copy=False)
 
     def _integers(
-        self, law: str, size: Shape | None, dtype: DTypeLike, device: DeviceLike, **given: tuple[Any, str]
+        self, law: str, size: Shape | None, dtype: DTypeLike, device: DeviceLike, rules: _Rules, *values: Any
     ) -> ndarray:
         """As _floats(), counts."""
         found = _number(dtype, law)
-        numbers = [value for value, _ in given.values()]
-        drawn = self._bits.draw(law, size, _INT64, self._device if device is None else device, *numbers)
+        drawn = self._bits.draw(law, size, _INT64, self._device if device is None else device, *values)
         if drawn is None:
-            shape, device, parameters = self._numbers(law, size, device, **given)
+            shape, device, parameters = self._numbers(law, size, device, **_given(rules, values))
             drawn = self._made(law, shape, device, _INT64, *parameters)
         return drawn.astype(found, copy=False)
 
@@ -150,19 +149,19 @@ class _Counts(_Distributions):
         self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """How many trials there are until one succeeds, each with probability `p`."""
-        return self._integers("geometric", size, dtype, device, p=(p, "chance"))
+        return self._integers("geometric", size, dtype, device, (("p", "chance"),), p)
 
     def logseries(
         self, p: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to p ** k / k."""
-        return self._integers("logseries", size, dtype, device, p=(p, "below one"))
+        return self._integers("logseries", size, dtype, device, (("p", "below one"),), p)
 
     def zipf(
         self, a: Any, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
     ) -> ndarray:
         """Integers k from 1 on with probabilities in proportion to k ** -a, of those that int64 holds."""
-        return self._integers("zipf", size, dtype, device, a=(a, "above one"))
+        return self._integers("zipf", size, dtype, device, (("a", "above one"),), a)
 
     def noncentral_chisquare(
         self,
@@ -174,7 +173,9 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral chi-squared distribution: `df` degrees of freedom and twice a Poisson variate."""
-        drawn = self._floats("noncentral_chisquare", size, "float64", device, df=(df, "positive"), nonc=(nonc, "count"))
+        drawn = self._floats(
+            "noncentral_chisquare", size, "float64", device, (("df", "positive"), ("nonc", "count")), df, nonc
+        )
         return drawn.astype(_number(dtype, "noncentral_chisquare"), copy=False)
 
     def noncentral_f(
@@ -188,8 +189,8 @@ class _Counts(_Distributions):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the noncentral F distribution: a noncentral chi-squared variate in Fisher's quotient."""
-        given = {"dfnum": (dfnum, "positive"), "dfden": (dfden, "positive"), "nonc": (nonc, "count")}
-        drawn = self._floats("noncentral_f", size, "float64", device, **given)
+        rules = (("dfnum", "positive"), ("dfden", "positive"), ("nonc", "count"))
+        drawn = self._floats("noncentral_f", size, "float64", device, rules, dfnum, dfden, nonc)
         return drawn.astype(_number(dtype, "noncentral_f"), copy=False)
 
     def multinomial(

@@ -34,6 +34,13 @@ _RULES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+_Rules = tuple[tuple[str, str], ...]  # of each parameter its name, and what it must be
+
+
+def _given(rules: _Rules, values: tuple[Any, ...]) -> dict[str, tuple[Any, str]]:
+    return {name: (value, rule) for (name, rule), value in zip(rules, values, strict=True)}
+
+
 def _all(fits: Any) -> bool:
     return bool(fits.all() if isinstance(fits, ndarray) else fits)
 
@@ -82,15 +89,14 @@ class _Distributions(_Integers):
         return x
 
     def _floats(
-        self, law: str, size: Shape | None, dtype: DTypeLike, device: DeviceLike, **given: tuple[Any, str]
+        self, law: str, size: Shape | None, dtype: DTypeLike, device: DeviceLike, rules: _Rules, *values: Any
     ) -> ndarray:
         """Floats of the kernels' law of that name: at once where the parameters are numbers that it has."""
-        numbers = [value for value, _ in given.values()]
-        drawn = self._bits.draw(law, size, dtype, self._device if device is None else device, *numbers)
+        drawn = self._bits.draw(law, size, dtype, self._device if device is None else device, *values)
         if drawn is not None:
             return drawn
         found = _float(dtype, law)
-        shape, device, parameters = self._numbers(law, size, device, **given)
+        shape, device, parameters = self._numbers(law, size, device, **_given(rules, values))
         return self._made(law, shape, device, found, *parameters)
 
     # --- by one formula ----------------------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the double exponential distribution around `loc`."""
-        return self._floats("laplace", size, dtype, device, loc=(loc, "any"), scale=(scale, "natural"))
+        return self._floats("laplace", size, dtype, device, (("loc", "any"), ("scale", "natural")), loc, scale)
 
     def logistic(
         self,
@@ -129,7 +135,7 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the logistic distribution around `loc`."""
-        return self._floats("logistic", size, dtype, device, loc=(loc, "any"), scale=(scale, "natural"))
+        return self._floats("logistic", size, dtype, device, (("loc", "any"), ("scale", "natural")), loc, scale)
 
     def gumbel(
         self,
@@ -141,37 +147,37 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the Gumbel distribution with its mode at `loc`."""
-        return self._floats("gumbel", size, dtype, device, loc=(loc, "any"), scale=(scale, "natural"))
+        return self._floats("gumbel", size, dtype, device, (("loc", "any"), ("scale", "natural")), loc, scale)
 
     def rayleigh(
         self, scale: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Rayleigh distribution."""
-        return self._floats("rayleigh", size, dtype, device, loc=(0.0, "any"), scale=(scale, "natural"))
+        return self._floats("rayleigh", size, dtype, device, (("loc", "any"), ("scale", "natural")), 0.0, scale)
 
     def standard_cauchy(
         self, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Cauchy distribution around 0."""
-        return self._floats("standard_cauchy", size, dtype, device, loc=(0.0, "any"), scale=(1.0, "any"))
+        return self._floats("standard_cauchy", size, dtype, device, (("loc", "any"), ("scale", "any")), 0.0, 1.0)
 
     def pareto(
         self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Pareto II (Lomax) distribution with shape `a`, from 0."""
-        return self._floats("pareto", size, dtype, device, a=(a, "above zero"))
+        return self._floats("pareto", size, dtype, device, (("a", "above zero"),), a)
 
     def power(
         self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats in [0, 1] with the density a * x ** (a - 1)."""
-        return self._floats("power", size, dtype, device, a=(a, "above zero"))
+        return self._floats("power", size, dtype, device, (("a", "above zero"),), a)
 
     def weibull(
         self, a: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of the Weibull distribution with shape `a` and scale 1."""
-        return self._floats("weibull", size, dtype, device, a=(a, "above zero"))
+        return self._floats("weibull", size, dtype, device, (("a", "above zero"),), a)
 
     def triangular(
         self,
@@ -210,7 +216,7 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the inverse Gaussian distribution."""
-        return self._floats("wald", size, dtype, device, mean=(mean, "positive"), scale=(scale, "positive"))
+        return self._floats("wald", size, dtype, device, (("mean", "positive"), ("scale", "positive")), mean, scale)
 
     # --- of gamma variates -------------------------------------------------------------------------------------------
 
@@ -246,13 +252,16 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of the gamma distribution with that shape and scale."""
-        return self._floats("gamma", size, dtype, device, shape=(shape, "natural"), scale=(scale, "natural"))
+        drawn = self._bits.draw("gamma", size, dtype, self._device if device is None else device, shape, scale)
+        if drawn is not None:  # here, since it is drawn from most often
+            return drawn
+        return self._floats("gamma", size, dtype, device, (("shape", "natural"), ("scale", "natural")), shape, scale)
 
     def beta(
         self, a: Any, b: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats in [0, 1] of the beta distribution."""
-        return self._floats("beta", size, dtype, device, a=(a, "positive"), b=(b, "positive"))
+        return self._floats("beta", size, dtype, device, (("a", "positive"), ("b", "positive")), a, b)
 
     def chisquare(
         self, df: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
@@ -276,19 +285,19 @@ class _Distributions(_Integers):
         device: DeviceLike = None,
     ) -> ndarray:
         """Floats of Fisher's distribution: the quotient of two chi-squared variates by their degrees of freedom."""
-        return self._floats("f", size, dtype, device, dfnum=(dfnum, "positive"), dfden=(dfden, "positive"))
+        return self._floats("f", size, dtype, device, (("dfnum", "positive"), ("dfden", "positive")), dfnum, dfden)
 
     def standard_t(
         self, df: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Floats of Student's distribution with `df` degrees of freedom."""
-        return self._floats("standard_t", size, dtype, device, df=(df, "positive"))
+        return self._floats("standard_t", size, dtype, device, (("df", "positive"),), df)
 
     def vonmises(
         self, mu: Any, kappa: Any, size: Shape | None = None, dtype: DTypeLike = "float64", *, device: DeviceLike = None
     ) -> ndarray:
         """Angles in [-pi, pi] of the von Mises distribution around `mu`."""
-        return self._floats("vonmises", size, dtype, device, kappa=(kappa, "natural"), mu=(mu, "any"))
+        return self._floats("vonmises", size, dtype, device, (("kappa", "natural"), ("mu", "any")), kappa, mu)
 
 
 def _count(shape: tuple[int, ...]) -> int:

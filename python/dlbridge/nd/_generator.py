@@ -26,7 +26,7 @@ class Generator(_Counts):
 
     `seed`: see key_of(); `device`: where arrays are made unless a call says otherwise, the current device by default.
     All methods may be called from several threads. A draw takes a number of counters that does not depend on the
-    numbers. For parameters in arrays, and for distributions by rejection, the host waits for the device.
+    numbers. For parameters in arrays the host waits for the device.
     """
 
     def dirichlet(
