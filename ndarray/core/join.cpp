@@ -79,7 +79,8 @@ bool one_dim(const Tensor& x, int first, int end, std::int64_t& extent, std::int
   return left <= 1;
 }
 
-constexpr std::int64_t kShortPiece = 1024, kFewBytes = std::int64_t{1} << 22;
+constexpr std::int64_t kShortPiece = 1024;
+constexpr std::int64_t kFewBytes = std::int64_t{1} << 22;
 
 // Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short that
 // what lies between them in a sector is written by another.

@@ -30,7 +30,7 @@ build() {
   fi
   cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DDLBRIDGE_CUDA=ON -DDLBRIDGE_KERNEL_TESTS=ON \
     -DPython_EXECUTABLE="$(command -v "$python")" || return
-  cmake --build build/gpu -j "$(nproc)" || return
+  cmake --build build/gpu -j "$(env -u OMP_NUM_THREADS nproc)" || return  # nproc heeds that, too
   rm -rf "$site/dlbridge" && cp -r python/dlbridge "$site/dlbridge" && rm -f "$site"/dlbridge/*.so &&
     cp build/gpu/_core*.so build/gpu/ndarray/libdlbridge_kernels.so "$site/dlbridge/" &&
     cp --parents ndarray/kernels/*.h ndarray/kernels/functors/*.h "$site/dlbridge/nd/_kernels/device/" &&

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dlbridge._sharing.loans import Held
 
 LINGER_S = 0.05  # how long what was borrowed may stay mapped
-LINGERING_BYTES = 1 << 30  # how much of that, in allocations: a hundredth of a GPU, or less
+LINGERING_BYTES = 64 << 20  # how much of that, in allocations
 LINGERING_LOANS = 64  # and how many, for each is a descriptor
 _LEGACY_STREAM = 1
 _lock = threading.RLock()
