@@ -265,7 +265,7 @@ inline std::vector<Value> expected(ReduceOp op, DType in, const unsigned char* b
   return result;
 }
 
-// A relative error that rounding explains; infinities must be the same. Which of several complex NaN a maximum returns
+// A relative error that the rounding of both explains; infinities must be the same. Which of several complex NaN a maximum returns
 // is left open.
 inline bool close(Value got, Value want, DType out, std::int64_t n) {
   if (contains(kComplexSet, out) && is_nan(want)) return is_nan(got);
@@ -285,7 +285,7 @@ inline bool close(Value got, Value want, DType out, std::int64_t n) {
       case DType::kComplex128: epsilon = 0x1p-50; break;
       default: return false;
     }
-    return std::abs(a - b) <= epsilon * (4 + std::log2(static_cast<double>(n) + 1)) * (1 + std::abs(want));
+    return std::abs(a - b) <= epsilon * (8 + std::log2(static_cast<double>(n) + 1)) * (1 + std::abs(want));
   };
   return part(got.real(), want.real()) && part(got.imag(), want.imag());
 }

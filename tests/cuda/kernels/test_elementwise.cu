@@ -192,7 +192,8 @@ void lay_out(ElementwiseArgs& args, int k, Operand& operand, Values values, bool
   const bool condition = args.op == Op::kWhere && k == 1;
   if (k > 0 && !plain && draw(6) == 0) {
     args.scalar_mask = static_cast<std::uint8_t>(args.scalar_mask | 1 << k);
-    put(condition ? DType::kBool : args.compute, args.scalars[k].bytes, static_cast<double>(draw(4)), 1);
+    const double value = static_cast<double>(draw(4) + (values.positive ? 1 : 0));
+    put(condition ? DType::kBool : args.compute, args.scalars[k].bytes, value, 1);
     for (int d = 0; d < args.ndim; ++d) args.strides[k][d] = 0;
   }
 }
