@@ -266,18 +266,6 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
   return {};
 }
 
-namespace {
-// Dense C order, as scans and sorts take it: the array itself, or a copy.
-// Dense, and aligned for kernels that read elements as such: views of packed records are neither.
-Status as_dense(const Tensor& x, Tensor& copy, const Tensor*& dense) {
-  dense = &x;
-  if (is_c_contiguous(x) && is_aligned(x)) return {};
-  DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
-  dense = &copy;
-  return {};
-}
-}  // namespace
-
 Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Tensor& result) {
   const DType out_dtype = dtype.value_or(widened(dtype_of(x)));
   if (is_bool(out_dtype) && !is_bool(dtype_of(x))) {  // of the truth of each, not the truth of each sum

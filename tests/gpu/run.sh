@@ -151,8 +151,8 @@ run_steps() {
 }
 
 # Lanes of steps side by side, divided by commas, each with a folder of its own and its GPU before the colon: what is
-# wrong is found beside other work, too. Several GPUs divide the rounds under load among them; on one they run alone
-# first, and the sanitizers by themselves at the end, for all together would want more than its memory and 16 cores.
+# wrong is found beside other work, too. Lanes of one step share what there is of it. On a single GPU the rounds under
+# load run alone first, and the sanitizers by themselves at the end, for all together would want more than its memory.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
   local count phases phase lane lanes pids base="$out" script="$root/tests/gpu/run.sh"
@@ -161,11 +161,15 @@ seal() {
   case "$count" in
     1) phases=("0:load" "0:tests differential,0:runner_busy,0:fuzz" "0:$checks") ;;
     2 | 3) phases=("0:load,1:load,0:tests differential,1:$checks,0:runner_busy,0:fuzz,1:fuzz") ;;
-    *) phases=("0:load,1:load,2:differential tests runner_busy,3:$checks,0:fuzz,2:fuzz") ;;
+    *)
+      phases=("0:load,1:load,2:load,0:fuzz,1:fuzz,2:fuzz,2:runner_busy,3:runner_busy,3:tests,3:differential")
+      phases[0]+=",3:kernels racecheck,1:memcheck synccheck memcheck_differential"
+      ;;
   esac
-  if [[ $count -ge 2 ]]; then  # two lanes share these
-    export ROUNDS=$(((${ROUNDS:-10} + 1) / 2)) FUZZ_SECONDS=$(((${FUZZ_SECONDS:-1800} + 1) / 2))
-  fi
+  share() { grep -o ":$1" <<<"${phases[*]}" | awk -v all="$2" 'END { print int((all + NR - 1) / NR) }'; }
+  ROUNDS=$(share load "${ROUNDS:-10}") RUNNER_ROUNDS=$(share runner_busy "${RUNNER_ROUNDS:-20}")
+  FUZZ_SECONDS=$(share fuzz "${FUZZ_SECONDS:-1800}")
+  export ROUNDS RUNNER_ROUNDS FUZZ_SECONDS
   for phase in "${phases[@]}"; do
     pids=()
     IFS=, read -ra lanes <<<"$phase"

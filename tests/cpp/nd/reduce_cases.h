@@ -265,8 +265,8 @@ inline std::vector<Value> expected(ReduceOp op, DType in, const unsigned char* b
   return result;
 }
 
-// A relative error that the rounding of both explains; infinities must be the same. Which of several complex NaN a maximum returns
-// is left open.
+// A relative error that the rounding of both explains; infinities must be the same. Which of several complex NaN a
+// maximum returns is left open.
 inline bool close(Value got, Value want, DType out, std::int64_t n) {
   if (contains(kComplexSet, out) && is_nan(want)) return is_nan(got);
   unsigned char rounded[16];
