@@ -161,7 +161,8 @@ NO_THRESHOLD: dict[str, str] = {
     "codes and versions": """kernels/api.h:kErrorMemory kernels/api.h:kErrorIndex cuda/cublas.cu:kCompute32
         cuda/cublas.cu:kNoReducedReduction""",
     "numbers of dims, operands and index arrays, which the tests of the functions reach": """
-        core/indexing.h:kMaxIndexItems kernels/api.h:kMaxIndexArrays kernels/api.h:kJoinedParts functors/loop.h:kTiledDims""",
+        core/indexing.h:kMaxIndexItems kernels/api.h:kMaxIndexArrays
+        kernels/api.h:kJoinedParts functors/loop.h:kTiledDims""",
     "allocations and caches": """cuda/cublas.cu:kMostDevices cuda/cublas.cu:kWorkspaceBytes
         cuda/launch.cuh:kDevices""",
     "numbers that no array reaches, or past which nothing is counted": "cuda/index_loop.cuh:kMostPositions",

@@ -87,7 +87,7 @@ def _nan_order_statistics(
     if only is not None:
         only = only.astype(dtype, copy=False)
         result = stacked([interpolate(only, fraction / whole, method) for fraction in fractions], shape, only)
-        result = result if result.base is None else result.copy()
+        result = result if result.flags.owndata else result.copy()
         return into(out, with_kept_dims(result, a.shape, axes, len(shape)) if keepdims else result, operation)
     counts = _native.logical_not(_native.isnan(ordered)).sum(axis=-1)
     if ordered.shape[-1] == 0:
