@@ -154,7 +154,7 @@ def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: Arra
     mask = as_array(where, dst)
     if hasattr(where, "dtype") and mask.dtype != "bool":  # Python's numbers and lists count as truth values
         raise TypeError(f"copyto(): where is {mask.dtype}; it must be bool. Compare with 0 first")
-    if getattr(source, "dtype", None) != dst.dtype:
+    if casting != "same_kind" or getattr(source, "dtype", None) != dst.dtype:
         cast = _native.empty(getattr(source, "shape", ()), dst.dtype, device=dst.device)
         _native.copyto(cast, source, casting)
         source = cast
