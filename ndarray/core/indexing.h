@@ -28,7 +28,8 @@ inline constexpr std::size_t kMaxIndexItems = 2 * static_cast<std::size_t>(kMaxD
 bool is_basic(std::span<const IndexItem> items) noexcept;
 Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 
-// With index arrays: a copy. Indices that the bounds refuse are an IndexError on the host; CUDA clamps them to the axis.
+// With index arrays: a copy. Indices that the bounds refuse are an IndexError on the host; CUDA clamps them to the
+// axis.
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds = Bounds::kRefuse);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
 // or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum.

@@ -82,8 +82,8 @@ bool one_dim(const Tensor& x, int first, int end, std::int64_t& extent, std::int
 constexpr std::int64_t kShortPiece = 1024;
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 22;
 
-// Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short that
-// what lies between them in a sector is written by another.
+// Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short
+// that what lies between them in a sector is written by another.
 bool fill_join(Parts parts, int axis, const Tensor& target, JoinArgs& args) {
   if (is_host(target.dl.device)) return false;
   args.itemsize = static_cast<int>(target.itemsize());
