@@ -274,7 +274,7 @@ STATEMENTS = [
     "xp.put(a.T, [7, -90, 50, 7], w[:4], mode='clip')",
     "xp.put(v, p + 90, v[::-1], 'clip')",
     "xp.put(v[::2], p - 90, [1, 2, 3], 'wrap')",
-    "xp.put(a, xp.array([True, False]), [8, 9])",
+    "xp.put(a, [True, False], [8, 9])",
     "xp.place(a, m, [1, 2])",
     "xp.putmask(a, m, v[:2])",
     "xp.copyto(a, b)",
