@@ -5,9 +5,9 @@
     seal.py check                             fails when sources changed after their seal and pending.md is silent
 
 The seal holds each step's last run without a failure: the device, what it counted, and a digest for each folder whose
-files can change what runs on a GPU. A folder that has changed since any of the steps must be named in
-tests/gpu/pending.md, with what has not been run and why. `write` refuses steps that failed, or that were run on other
-sources than these; those that are not in the folders stay as they are.
+files can change what runs on a GPU. A folder that has changed since any of the steps that it can change must be named
+in tests/gpu/pending.md, with what has not been run and why. `write` refuses steps that failed, or that were run on
+other sources than these; those that are not in the folders stay as they are.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ SEALED = (
 )
 SEALED_SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py"}
 
-REQUIRED_STEPS = (
-    "kernels",
-    "tests",
-    "two_gpus",
-    "load",
-    "runner_busy",
-    "differential",
-    "memcheck",
-    "racecheck",
-    "synccheck",
-    "memcheck_differential",
-    "fuzz",
-)
+# The steps, with the folders that can change what becomes of them, by how these begin.
+ALL = ("",)
+PROGRAMS = ("bridge/include", "ndarray/kernels")  # what the kernels' own programs are made of
+STEPS = {
+    "kernels": PROGRAMS,
+    "tests": ALL,
+    "two_gpus": ALL,
+    "load": ALL,
+    "runner_busy": ALL,
+    "differential": ALL,
+    "memcheck": PROGRAMS,
+    "racecheck": PROGRAMS,
+    "synccheck": PROGRAMS,
+    "memcheck_differential": ALL,
+    "fuzz": ALL,
+}
 
 # What the steps print of themselves, added up over a log; a pattern without a group is counted.
 COUNTED = {
@@ -76,6 +79,12 @@ def digests() -> dict[str, str]:
             digest = found.setdefault(path.parent.relative_to(ROOT).as_posix(), hashlib.sha256())
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return {folder: digest.hexdigest()[:16] for folder, digest in sorted(found.items())}
+
+
+def _changed(step: str, before: dict[str, str], now: dict[str, str]) -> set[str]:
+    """The folders that can change what becomes of a step, and are others than they were."""
+    folders = (folder for folder in before.keys() | now.keys() if folder.startswith(STEPS[step]))
+    return {folder for folder in folders if before.get(folder) != now.get(folder)}
 
 
 def _counts(log: str) -> dict[str, int]:
@@ -106,11 +115,9 @@ def _problems(step: str, noted: dict[str, Any], now: dict[str, str]) -> list[str
     problems = [f"{noted['counts'][name]} {name}" for name in MUST_BE_ZERO if noted["counts"].get(name)]
     if noted["status"] != 0:
         problems.append(f"exit status {noted['status']}")
-    changed = [
-        folder for folder in now.keys() | noted["digests"].keys() if now.get(folder) != noted["digests"].get(folder)
-    ]
+    changed = sorted(_changed(step, noted["digests"], now))
     if changed:
-        problems.append("run on other sources: " + ", ".join(sorted(changed)))
+        problems.append("run on other sources: " + ", ".join(changed))
     return [f"{step}: {problem}" for problem in problems]
 
 
@@ -125,7 +132,7 @@ def write(folders: list[Path]) -> None:
     steps: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     devices: list[dict[str, Any]] = []
-    for file in sorted(file for folder in folders for step in REQUIRED_STEPS for file in folder.rglob(f"{step}.json")):
+    for file in sorted(file for folder in folders for step in STEPS for file in folder.rglob(f"{step}.json")):
         noted = json.loads(file.read_text())
         problems += _problems(file.stem, noted, now)
         row = steps.setdefault(file.stem, {"seconds": 0, "runs": 0, "counts": {}})
@@ -137,7 +144,7 @@ def write(folders: list[Path]) -> None:
     if not steps:
         problems.append("the folders hold no step")
     before = [run | {"steps": {k: v for k, v in run["steps"].items() if k not in steps}} for run in _sealed()]
-    problems += [f"{step}: never run" for step in REQUIRED_STEPS if not any(step in r["steps"] for r in before)
+    problems += [f"{step}: never run" for step in STEPS if not any(step in r["steps"] for r in before)
                  and step not in steps]  # fmt: skip
     if problems:
         sys.exit("seal.py: no seal:\n  " + "\n  ".join(problems))
@@ -150,12 +157,9 @@ def check() -> None:
     now = digests()
     runs = _sealed()
     stale: set[str] = set() if runs else set(now)
-    for run in runs:
-        changed = {
-            folder for folder in now.keys() | run["digests"].keys() if now.get(folder) != run["digests"].get(folder)
-        }
+    for step, changed in ((step, _changed(step, run["digests"], now)) for run in runs for step in run["steps"]):
         stale |= changed
-        print(f"the GPU seal of {', '.join(run['steps'])}: {len(changed)} of {len(now)} folders have changed since")
+        print(f"the GPU seal of {step}: {len(changed)} of its folders have changed since")
     pending = PENDING.read_text() if PENDING.exists() else ""
     unnamed = sorted(folder for folder in stale if f"`{folder}`" not in pending)
     if unnamed:
