@@ -59,9 +59,10 @@ memcheck() { sanitized_kernels memcheck; }
 racecheck() { sanitized_kernels racecheck; }
 synccheck() { sanitized_kernels synccheck; }
 
-# The oracle's BLAS and PyTorch would take all cores in every worker.
+# The oracle's BLAS, PyTorch and the ndarray on the host would take all cores in every worker: N threads each.
+threads() { OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS="$1" "${@:2}"; }
 suite() {
-  OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 DLBRIDGE_FAILURES="$out/$step-failures.txt" \
+  DLBRIDGE_FAILURES="$out/$step-failures.txt" threads 1 \
     "$python" -m pytest -q -ra -n "${WORKERS:-6}" --dist worksteal -p no:cacheprovider "$@"
 }
 tests() { suite --durations=15; }
@@ -115,11 +116,13 @@ load() {
 }
 runner_busy() { beside_load rounds "${RUNNER_ROUNDS:-20}" "$python" -m dlbridge --plain -v; }
 
-differential() { "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"; }
-fuzz() { "$python" tests/fuzz/nd_programs.py --device cuda --seconds "${FUZZ_SECONDS:-1800}"; }
+differential() {
+  threads 2 "$python" tests/gpu/differential.py --seconds "${DIFFERENTIAL_SECONDS:-360}" --jobs "${JOBS:-6}"
+}
+fuzz() { threads 2 "$python" tests/fuzz/nd_programs.py --device cuda --seconds "${FUZZ_SECONDS:-1800}"; }
 # Memory errors of ours would be in kernels, in copies, and in views that outlive their memory.
 memcheck_differential() {
-  compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 99 --target-processes all \
+  threads 2 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 99 --target-processes all \
     "$python" tests/gpu/differential.py --seconds "${MEMCHECK_SECONDS:-240}" --jobs "${JOBS:-6}" --every 50
 }
 
