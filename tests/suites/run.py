@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import collections
 import fnmatch
+import functools
 import json
 import os
 import re
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,27 +84,25 @@ def cupy(options: argparse.Namespace, log: Path) -> None:
     """A process for each file: one that takes the process along takes no other file with it."""
     root = options.checkout / FILES_OF_CUPY
     files = [options.checkout / file for file in options.files] or sorted(root.rglob("test_*.py"))
-    environment = {"CUPY_CHECKOUT": str(options.checkout), "CUPY_TEST_RANDOM_SUBSAMPLE": str(options.subsample)}
-    for file in files:
-        begin, before = time.monotonic(), log.stat().st_size
-        arguments = [
-            "-p",
-            "cupy_as_nd",
-            "-W",
-            "ignore",
-            "-o",
-            "filterwarnings=",
-            "-m",
-            "not slow",
-            *options.pytest,
-            str(file.relative_to(options.checkout)),
-        ]
-        status = run_pytest(options.checkout, log, arguments, environment)
-        name = str(file.relative_to(options.checkout))
-        if log.stat().st_size == before and status != NO_TESTS:  # all of its tests are slow ones
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        own = [Path(folder) / f"{number}.jsonl" for number in range(len(files))]
+        for found in pool.map(functools.partial(one_of_cupy, options), files, own):
             with log.open("a") as out:
-                out.write(json.dumps({"test": name, "outcome": "not collected", "cause": "the process ended"}) + "\n")
-        print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+                out.write(found)
+
+
+def one_of_cupy(options: argparse.Namespace, file: Path, log: Path) -> str:
+    """Runs a file; what it has put into its log."""
+    log.touch()
+    name = str(file.relative_to(options.checkout))
+    environment = {"CUPY_CHECKOUT": str(options.checkout), "CUPY_TEST_RANDOM_SUBSAMPLE": str(options.subsample)}
+    plugin = ["-p", "cupy_as_nd", "-W", "ignore", "-o", "filterwarnings=", "-m", "not slow"]
+    begin = time.monotonic()
+    status = run_pytest(options.checkout, log, [*plugin, *options.pytest, name], environment)
+    print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    if not log.stat().st_size and status != NO_TESTS:  # without a test, all of its tests are slow ones
+        return json.dumps({"test": name, "outcome": "not collected", "cause": "the process ended"}) + "\n"
+    return log.read_text()
 
 
 INSIDE = re.compile(r"LooksInside|has no attribute '_[a-z]")  # private names of the library whose suite it is
@@ -146,6 +146,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="cupy: files of the checkout; all of tests/cupy_tests without")
     parser.add_argument("--api-version", default="2025.12", help="array-api: the version of the standard")
     parser.add_argument("--subsample", type=int, default=0, help="cupy: that many of each test's dtypes, by chance")
+    parser.add_argument("--jobs", type=int, default=1, help="cupy: files at a time")
     parser.add_argument("--log", type=Path, help="keep the outcomes in this file; given again, it is read, not run")
     parser.add_argument("--worst", type=int, default=40, help="causes to print")
     arguments = sys.argv[1:]
