@@ -100,7 +100,7 @@ def one_of_cupy(options: argparse.Namespace, file: Path, log: Path) -> str:
     begin = time.monotonic()
     status = run_pytest(options.checkout, log, [*plugin, *options.pytest, name], environment)
     print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-    if not log.stat().st_size and status != NO_TESTS:  # without a test, all of its tests are slow ones
+    if not log.stat().st_size and status != NO_TESTS:  # which says that all of its tests are slow ones
         return json.dumps({"test": name, "outcome": "not collected", "cause": "the process ended"}) + "\n"
     return log.read_text()
 
