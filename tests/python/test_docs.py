@@ -206,6 +206,21 @@ def test_paths_of_the_tree_exist(page):
     assert [path for path in paths if not (REPOSITORY / path).exists() and not path.endswith(built)] == []
 
 
+def test_the_counts_of_other_libraries_suites_are_what_their_runs_printed():
+    page = (REPOSITORY / "docs/ndarray.md").read_text()
+    rows = {
+        "cupy": "CuPy",
+        "array-api-2025.12": "array-api-tests, 2025.12",
+        "array-api-2024.12": "array-api-tests, 2024.12",
+    }
+    for suite, row in rows.items():
+        cells = re.search(rf"^\| {re.escape(row)}[^|]*\| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE).groups()
+        for device, cell in zip(("host", "h200"), cells, strict=True):
+            printed = (REPOSITORY / f"tests/suites/results/{suite}-{device}.txt").read_text()
+            counts = re.search(r": (\d+) of (\d+) applicable tests passed", printed).groups()
+            assert re.findall(r"\d+", cell.replace(",", ""))[:2] == list(counts), (suite, device)
+
+
 @pytest.mark.parametrize("tool", ["write_api.py", "write_cpp_reference.py", "write_errors.py"])
 def test_what_is_written_from_the_sources_says_what_they_say(tool):
     command = [sys.executable, str(REPOSITORY / "tools" / tool), "--check"]
