@@ -78,8 +78,7 @@ def run_pytest(checkout: Path, log: Path, arguments: list[str], environment: dic
 
 def array_api(options: argparse.Namespace, log: Path) -> None:
     environment = {"ARRAY_API_TESTS_MODULE": "dlbridge.nd", "ARRAY_API_TESTS_VERSION": options.api_version}
-    # An example's time, which the suite limits, tells how busy the machine is.
-    run_pytest(options.checkout, log, ["array_api_tests", "--disable-deadline", *options.pytest], environment)
+    run_pytest(options.checkout, log, ["array_api_tests", *options.pytest], environment)
 
 
 def cupy(options: argparse.Namespace, log: Path) -> None:
