@@ -182,6 +182,8 @@ _LARGE = 4096  # elements: below, the way to NumPy and back takes longer than th
 def _large_integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
     """What NumPy's function gives for two arrays of integers; None where that is not to be had, and for small ones."""
     operands = as_operands(x1, x2)
+    if not all(isinstance(x, _native.HostArray) for x in operands):
+        return None
     dtype = _native.result_type(*operands)
     if kind_of(dtype) not in "iu" or max(x.size for x in operands) < _LARGE:
         return None

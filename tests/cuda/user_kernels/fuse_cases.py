@@ -42,10 +42,10 @@ def test_fuse_functions_follow_the_dtypes_of_nd():
     np.testing.assert_array_equal(host(b), (x < y) & ~np.isnan(z))
     np.testing.assert_allclose(host(c), z.astype("f8") / 3, rtol=1e-5)
     assert [str(r.dtype) for r in (a, b, c, d)] == ["float32", "bool", "float64", "float32"]
-    ints = nd.fuse(lambda x, y: (x // y, x % y, x / y, x << 1, x == 300, nd.power(x, 2), ~x))
+    ints = nd.fuse(lambda x, y: (x // y, x % y, x / y, x << 1, x == 300, nd.power(x, 2), ~x, *nd.divmod(x, y)))
     x, y = rng.integers(-9, 9, 50).astype("i1"), rng.integers(-3, 3, 50).astype("i1")
     with np.errstate(all="ignore"):
-        expected = (x // y, x % y, x / y, x << 1, x == 300, np.power(x, 2), ~x)
+        expected = (x // y, x % y, x / y, x << 1, x == 300, np.power(x, 2), ~x, *np.divmod(x, y))
     for got, want in zip(ints(on_device(x), on_device(y)), expected, strict=True):
         np.testing.assert_array_equal(host(got), want)
 

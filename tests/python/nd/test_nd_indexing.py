@@ -136,6 +136,9 @@ x[[0, 2]] = ones(1, 1, 2, 4)
 x[:2] = ones(1, 1, 1, 4)
 x[()] = ones(1, 1, 1)
 xp.copyto(x[0], ones(1, 4))
+xp.copyto(x, ones(1, 1, 4), where=x > 1)
+xp.copyto(x[0], ones(1, 1, 4).astype("int8"), where=x[0] > 1)
+xp.copyto(x[0], ones(1, 1, 1).astype("complex128"), "unsafe", where=x[0] > 1)
 """
 
 
