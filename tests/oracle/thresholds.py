@@ -109,6 +109,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/index_combine.cu:kFewPlaces": ELEMENTS,
         "cuda/index_combine_sorted.cu:kBlockTile": ELEMENTS,
         "cuda/index_combine_sorted.cu:kTile": ELEMENTS,
+        "cuda/index_last.cu:kFew": ELEMENTS,
         "cuda/index_loop.cuh:kIndexThreads": ELEMENTS,
         "cuda/index_order.cu:kTablePays": ELEMENTS,
         "cuda/nonzero.cu:kScanThreads": ELEMENTS,

@@ -177,3 +177,22 @@ def test_positions_of_axes_and_of_the_flat_array_are_new_arrays(shape, order, de
     back = nd.ravel_multi_index(parts, shape, order=order)
     assert back.tolist() == flat.tolist()
     assert not any(nd.shares_memory(part, x) for part in parts for x in (flat, back))
+
+
+@pytest.mark.parametrize("places", [1, 2, 100, 5000, 300_000])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_of_the_values_for_one_place_the_last_one_stays(dtype, places, device):
+    rng = np.random.default_rng(places)
+    for n in (1, 31, 1023, 1024, 1025, 70_001):
+        anywhere = rng.integers(0, places, n)
+        for positions in (anywhere, np.sort(anywhere), np.where(rng.random(n) < 0.5, places - 1, anywhere)):
+            values = rng.integers(0, 250, (n, 3)).astype(dtype)
+            elements, rows = np.zeros(places, dtype), np.zeros((places, 3), dtype)
+            x, y, p, v = (put(a, device) for a in (elements, rows, positions, values))
+            elements[positions], rows[positions] = values[:, 0], values
+            x[p], y[p] = v[:, 0], v
+            np.testing.assert_array_equal(host(x), elements)
+            np.testing.assert_array_equal(host(y), rows)
+            nd.put(x, p, v[::-1, 0].copy(), mode="clip")
+            np.put(elements, positions, values[::-1, 0], mode="clip")
+            np.testing.assert_array_equal(host(x), elements)
