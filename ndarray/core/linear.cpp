@@ -26,11 +26,10 @@ bool unit(std::int64_t extent, std::int64_t stride) noexcept { return extent <= 
 // Bools on the host are read where they lie, whatever their bytes, and only until they decide.
 bool reads_any_bools(const Tensor& x) noexcept { return is_bool(dtype_of(x)) && !is_cuda(x.dl.device); }
 
-// On the host windows of a vector, as of a convolution, are read where they lie when a vector multiplies them.
+// Windows of a vector, as of a convolution, are read where they lie when a vector multiplies them.
 bool reads_windows(const Tensor& x, const Tensor& other) noexcept {
   const int n = x.dl.ndim;
-  return !is_cuda(x.dl.device) && x.dl.strides[n - 2] == 1 && x.dl.strides[n - 1] == 1 &&
-         other.dl.shape[other.dl.ndim - 1] == 1;
+  return x.dl.strides[n - 2] == 1 && x.dl.strides[n - 1] == 1 && other.dl.shape[other.dl.ndim - 1] == 1;
 }
 
 // One matrix axis must have stride 1 and the other a positive one that BLAS can say; the batch axes one stride.
