@@ -10,6 +10,21 @@ inline const Tensor* host_array(PyObject* object) noexcept {
   return object != nullptr && Py_TYPE(object) == array_types.host ? &tensor_of(object) : nullptr;
 }
 
+// A Python int that 64 bits hold; false for what is none.
+inline bool parse_integer(PyObject* object, std::int64_t& out) {
+  if (!PyLong_CheckExact(object)) return false;
+  int past = 0;
+  out = PyLong_AsLongLongAndOverflow(object, &past);
+  return past == 0;
+}
+
+// A place among n, or with `end` one behind them; negative ones count from the end.
+inline bool parse_place(PyObject* object, std::int64_t n, bool end, std::int64_t& out) {
+  const bool exists = parse_integer(object, out) && out >= -n && out < n + (end ? 1 : 0);
+  if (out < 0) out += n;
+  return exists;
+}
+
 // The array that `fill` makes of an empty one, by a Status; it says by its second argument whether it did. Else None.
 template <class Fill>
 PyObject* made_or_none(const Call& a, Fill fill) {

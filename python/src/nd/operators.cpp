@@ -182,12 +182,8 @@ bool parse_core_axes(PyObject* entry, int ndim, int count, CoreAxes& out) {
   if (is_tuple ? PyTuple_GET_SIZE(entry) != count : count != 1) return false;
   bool named[kMaxDims] = {};
   for (int k = 0; k < count; ++k) {
-    PyObject* item = is_tuple ? PyTuple_GET_ITEM(entry, k) : entry;
-    if (!PyLong_CheckExact(item)) return false;
-    int past = 0;
-    long axis = PyLong_AsLongAndOverflow(item, &past);
-    if (axis < 0) axis += ndim;
-    if (past != 0 || axis < 0 || axis >= ndim || named[axis]) return false;
+    std::int64_t axis = 0;
+    if (!parse_place(is_tuple ? PyTuple_GET_ITEM(entry, k) : entry, ndim, false, axis) || named[axis]) return false;
     named[axis] = true;
     out.core[k] = axis;
   }

@@ -38,13 +38,8 @@ bool parse_host_arrays(PyObject* object, HostArrays& out) {
 // A tuple of Python's ints.
 bool parse_extents(PyObject* object, Shape& out) {
   if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) > kMaxDims) return false;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); ++k) {
-    PyObject* item = PyTuple_GET_ITEM(object, k);
-    if (!PyLong_CheckExact(item)) return false;
-    int past = 0;
-    out.dims[out.ndim++] = checked_number(PyLong_AsLongLongAndOverflow(item, &past));
-    if (past != 0) return false;
-  }
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); ++k)
+    if (!parse_integer(PyTuple_GET_ITEM(object, k), out.dims[out.ndim++])) return false;
   return true;
 }
 

@@ -57,20 +57,9 @@ bool parse_rows(PyObject* array, PyObject* axis, RowsArgument& out, const char* 
     out.x = &out.flat;
     return true;
   }
-  if (!PyLong_CheckExact(axis)) return false;
-  int past = 0;
-  const long number = PyLong_AsLongAndOverflow(axis, &past), ndim = out.x->dl.ndim;
-  out.axis = static_cast<int>(number < 0 ? number + ndim : number);
-  return past == 0 && number >= -ndim && number < ndim;
-}
-
-// A place among n, or with `end` behind them; negative ones count from the end.
-bool parse_place(PyObject* object, std::int64_t n, bool end, std::int64_t& out) {
-  if (!PyLong_CheckExact(object)) return false;
-  int past = 0;
-  out = PyLong_AsLongLongAndOverflow(object, &past);
-  const bool exists = past == 0 && out >= -n && out < n + (end ? 1 : 0);
-  if (out < 0) out += n;
+  std::int64_t number = 0;
+  const bool exists = parse_place(axis, out.x->dl.ndim, false, number);
+  out.axis = static_cast<int>(number);
   return exists;
 }
 
