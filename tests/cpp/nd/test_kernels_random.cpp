@@ -13,9 +13,12 @@
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/random/counts.h"
 #include "ndarray/kernels/random/multinomial.h"
+#include "tests/cpp/nd/distributions.h"
 
 namespace dlbridge::nd {
 namespace {
+
+using testing::distributions;
 
 constexpr std::uint64_t kSeed = 0x123456789abcdef0;
 
@@ -281,24 +284,6 @@ TEST(Random, bool_takes_a_range_of_two) {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kHuge = std::numeric_limits<double>::max();
 
-constexpr Distribution kCounts[] = {
-    Distribution::kGeometric, Distribution::kPoisson,  Distribution::kNegativeBinomial, Distribution::kZipf,
-    Distribution::kLogseries, Distribution::kBinomial, Distribution::kHypergeometric};
-constexpr Distribution kFloats[] = {Distribution::kLaplace,
-                                    Distribution::kPareto,
-                                    Distribution::kPower,
-                                    Distribution::kWeibull,
-                                    Distribution::kGamma,
-                                    Distribution::kLogGamma,
-                                    Distribution::kBeta,
-                                    Distribution::kF,
-                                    Distribution::kWald,
-                                    Distribution::kStandardT,
-                                    Distribution::kVonMises,
-                                    Distribution::kTriangular,
-                                    Distribution::kNoncentralChisquare,
-                                    Distribution::kNoncentralF};
-
 // Three parameters of each element, or of all.
 RandomArgs with(Distribution d, std::array<double, 3> p, const std::vector<double> (*arrays)[3] = nullptr) {
   RandomArgs args = request(d, DType::kInt64, 0, nullptr);
@@ -313,9 +298,9 @@ TEST(Random, every_parameter_ends) {
   for (const double a : {kNaN, -1.0, 0.0, 1e-320, 0.3, 1.0, 1 + 0x1p-52, 9.999, 10.0, 1e15, 0x1p62, kHuge})
     for (const double b : {kNaN, -1.0, 0.0, 0.3, 1.0, 40.0, kHuge})
       for (const double c : {kNaN, 0.0, 7.0, kHuge}) {
-        for (auto d : kCounts)
+        for (const auto d : distributions(true))
           for (std::int64_t k : draw<std::int64_t>(with(d, {a, b, c}), 99)) EXPECT_GE(k, 0) << a;
-        for (auto d : kFloats) EXPECT_EQ(draw<double>(with(d, {a, b, c}), 99).size(), 99u);
+        for (const auto d : distributions(false)) EXPECT_EQ(draw<double>(with(d, {a, b, c}), 99).size(), 99u);
       }
   for (const double a : {kNaN, -1.0})
     EXPECT_EQ(draw<std::int64_t>(with(Distribution::kPoisson, {a, 1, 0}), 99), std::vector<std::int64_t>(99, 0));
@@ -332,8 +317,9 @@ TEST(Random, parameters_in_arrays_draw_what_the_numbers_draw) {
       EXPECT_EQ(std::memcmp(&alone[i], &together[i], sizeof(T)), 0) << static_cast<int>(d) << " " << i;
     }
   };
-  for (auto d : kCounts) same(d, std::int64_t{});
-  for (auto d : kFloats) same(d, double{});
+  for (const auto d : distributions(true)) same(d, std::int64_t{});
+  for (const auto d : distributions(false))
+    if (d >= Distribution::kLaplace) same(d, double{});  // the others' parameters are numbers
 }
 
 std::vector<std::int64_t> rows_of(MultinomialArgs args, std::int64_t rows, const std::vector<double>& chances) {
