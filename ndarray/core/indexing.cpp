@@ -334,6 +334,19 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
   return kernel.end(code, scatter ? "scatter" : "gather");
 }
 
+// Whether to copy first what lies apart, on the host: where as many elements are taken as there are, from all over.
+bool pays_to_gather(const Tensor& x, const IndexCall& call) noexcept {
+  constexpr std::int64_t kCached = 4096;  // bytes: so many are near wherever they lie
+  std::int64_t taken = 1;
+  for (std::size_t d = 0; d < call.loop.ndim; ++d)
+    if (__builtin_mul_overflow(taken, call.loop.shape[d], &taken)) return false;
+  if (!is_host(x.dl.device) || x.dl.ndim == 0 || x.nbytes() < kCached || taken < x.size) return false;
+  if (x.dl.strides[x.dl.ndim - 1] == 1 || is_bool(dtype_of(*call.selection.arrays[0].index))) return false;
+  for (int d = 0; d < x.dl.ndim; ++d)
+    if (x.dl.strides[d] == 0 && x.dl.shape[d] > 1) return false;
+  return true;
+}
+
 // x[mask] = scalar needs no positions and no wait.
 bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool combines) noexcept {
   return !combines && value.array == nullptr && items.size() == 1 && items[0].kind == IndexItem::Kind::kArray &&
@@ -374,6 +387,11 @@ Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out,
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
+  if (pays_to_gather(x, call)) {
+    Tensor dense;
+    DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, dense));
+    return gather_at(dense, items, out, bounds);
+  }
   DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
   return launch(x, call, out, false);
 }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "ndarray/kernels/host/move_rows.h"
+
 namespace dlbridge::nd::host_kernels {
 namespace {
 
@@ -17,41 +19,10 @@ struct Plane {
 };
 using PlaneCopy = void (*)(char* to, const char* from, const Plane& plane);
 
-struct Wide {
-  unsigned char bytes[64];
-};
-struct Half {
-  unsigned char bytes[32];
-};
-struct Quarter {
-  unsigned char bytes[16];
-};
-
-// Rows of up to two words, which overlap in the middle: a copy of that length without a branch.
-template <class Word>
-void move_words(char* to, std::int64_t to_row, const char* from, std::int64_t from_row, std::int64_t bytes,
-                std::int64_t rows) noexcept {
-  const std::int64_t last = bytes - static_cast<std::int64_t>(sizeof(Word));
-  for (; rows > 0; --rows, to += to_row, from += from_row) {
-    Word first, second;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&second, from + last, sizeof second);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + last, &second, sizeof second);
-  }
-}
-
 void move_rows(char* to, std::int64_t to_row, const char* from, std::int64_t from_row, std::int64_t bytes,
                std::int64_t rows) noexcept {
-  if (bytes > 128)
-    for (; rows > 0; --rows, to += to_row, from += from_row) std::memmove(to, from, static_cast<std::size_t>(bytes));
-  else if (bytes >= 64) move_words<Wide>(to, to_row, from, from_row, bytes, rows);
-  else if (bytes >= 32) move_words<Half>(to, to_row, from, from_row, bytes, rows);
-  else if (bytes >= 16) move_words<Quarter>(to, to_row, from, from_row, bytes, rows);
-  else if (bytes >= 8) move_words<std::uint64_t>(to, to_row, from, from_row, bytes, rows);
-  else if (bytes >= 4) move_words<std::uint32_t>(to, to_row, from, from_row, bytes, rows);
-  else if (bytes >= 2) move_words<std::uint16_t>(to, to_row, from, from_row, bytes, rows);
-  else move_words<std::uint8_t>(to, to_row, from, from_row, bytes, rows);
+  move_each_row([=](std::int64_t row) { return to + row * to_row; },
+                [=](std::int64_t row) { return from + row * from_row; }, bytes, rows);
 }
 
 constexpr int kVector = 16;

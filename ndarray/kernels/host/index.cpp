@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/index_plan.h"
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/move_rows.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -16,7 +18,7 @@ using Bytes = unsigned char;
 template <int kSize>
 struct Read {
   static constexpr int size = kSize;
-  static constexpr bool combines = false;
+  static constexpr bool combines = false, reads = true;
   static void move(Bytes* value, Bytes* base) { std::memcpy(value, base, kSize); }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(value, base, bytes); }
 };
@@ -24,7 +26,7 @@ struct Read {
 template <int kSize>
 struct Write {
   static constexpr int size = kSize;
-  static constexpr bool combines = false;
+  static constexpr bool combines = false, reads = false;
   static void move(Bytes* value, Bytes* base) { std::memcpy(base, value, kSize); }
   static void move_run(Bytes* value, Bytes* base, std::size_t bytes) { std::memcpy(base, value, bytes); }
 };
@@ -32,7 +34,7 @@ struct Write {
 template <class T, Op kOp>
 struct Combine {
   static constexpr int size = sizeof(T);
-  static constexpr bool combines = true;
+  static constexpr bool combines = true, reads = false;
   static void move(Bytes* value, Bytes* base) {
     if constexpr (is_complex_v<T> && kOp == Op::kAdd) {  // by parts: a wide load would wait for two narrow stores
       using Part = Combine<real_t<T>, kOp>;
@@ -116,6 +118,14 @@ auto* indexed_loop_for(Bounds bounds) {
   return &indexed_loop<Move, dense, Bounds::kRefuse>;
 }
 
+// One element all along a dense row; `from` may lie in it, as far as the compiler knows.
+template <class Move>
+void repeat(Bytes* row, const Bytes* from, std::int64_t n) {
+  Bytes element[Move::size];
+  std::memcpy(element, from, Move::size);
+  for (std::int64_t i = 0; i < n; ++i) std::memcpy(row + i * Move::size, element, Move::size);
+}
+
 template <class Move>
 void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   const std::int64_t n = args.shape[0], value_stride = args.value_strides[0], base_stride = args.base_strides[0];
@@ -125,6 +135,7 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
     for (int k = 0; k < args.arrays; ++k) base += resolved(args, k, at.index[k]);
     if (value_stride == Move::size && base_stride == Move::size)
       return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
+    if (Move::reads && value_stride == Move::size && base_stride == 0) return repeat<Move>(value, base, n);
     for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
   } else if (args.arrays == 1) {
     const Bytes* index = reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0];
@@ -143,9 +154,90 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   }
 }
 
+// --- two dims at once ------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
+
+// Where a part of the indices along a dim leads: worked out once, for all rows that are moved by it.
+struct Places {
+  std::int64_t at[kPlaces + kAhead] = {}, count;
+  Places(const IndexArgs& args, int dim, std::int64_t index_offset, std::int64_t first) {
+    const std::int64_t step = args.index_strides[0][dim];
+    count = std::min(kPlaces, args.shape[dim] - first);
+    for (std::int64_t k = 0; k < count; ++k) at[k] = resolved(args, 0, index_offset + (first + k) * step);
+  }
+};
+
+// The same elements of each of many rows: the indices move along the first dim.
+template <class Move, bool dense>
+void move_columns(const IndexArgs& args, Bytes* value, Bytes* base, const Places& places) {
+  const std::int64_t value_step = dense ? Move::size : args.value_strides[0];
+  const auto bytes = static_cast<std::size_t>(places.count * value_step);
+  for (std::int64_t row = 0; row < args.shape[1]; ++row, base += args.base_strides[1]) {
+    Bytes* const to = value + row * args.value_strides[1];
+    if (Move::reads && dense && row > 0 && args.base_strides[1] == 0) {
+      std::memcpy(to, value, bytes);
+      continue;
+    }
+#pragma GCC unroll 8
+    for (std::int64_t k = 0; k < places.count; ++k) Move::move(to + k * value_step, base + places.at[k]);
+  }
+}
+
+// Dense rows: the indices move along the second dim. value_strides[0] == 0: one element all along a row.
 template <class Move>
-int walk(const IndexArgs& args) {
+void move_indexed_rows(const IndexArgs& args, Bytes* value, Bytes* base, const Places& places) {
+  const std::int64_t n = args.shape[0], step = args.value_strides[1];
+  const auto at_value = [=](std::int64_t row) { return reinterpret_cast<char*>(value + row * step); };
+  const auto at_base = [&](std::int64_t row) {
+    __builtin_prefetch(base + places.at[row + kAhead]);
+    return reinterpret_cast<char*>(base + places.at[row]);
+  };
+  if (args.value_strides[0] == 0) {
+    for (std::int64_t row = 0; row < places.count; ++row) repeat<Move>(base + places.at[row], value + row * step, n);
+  } else if constexpr (Move::reads) {
+    move_each_row(at_value, at_base, n * Move::size, places.count);
+  } else {
+    move_each_row(at_base, at_value, n * Move::size, places.count);
+  }
+}
+
+// Which of two dims the indices move along, where as many elements lie along the other that it pays; -1 for others.
+template <class Move>
+int indexed_dim(IndexArgs& args) {
+  constexpr std::int64_t kFewRows = 4;
+  if (Move::combines || args.arrays != 1 || args.ndim < 2) return -1;
+  const bool first = args.index_strides[0][0] != 0, second = args.index_strides[0][1] != 0;
+  const auto dense = [&](int dim) {
+    const std::int64_t step = args.value_strides[dim];
+    return args.base_strides[dim] == Move::size && (step == Move::size || (!Move::reads && step == 0));
+  };
+  if (first == second || args.base_strides[first ? 0 : 1] != 0) return -1;
+  if (second) return dense(0) && args.shape[1] >= kFewRows ? 1 : -1;
+  if (args.shape[1] < kFewRows) return -1;
+  if (!dense(1)) return 0;
+  for (std::int64_t* row : {args.shape, args.value_strides, args.base_strides, args.index_strides[0]})
+    std::swap(row[0], row[1]);
+  return 1;
+}
+
+template <class Move>
+void move_plane(const IndexArgs& args, int dim, const Position& at) {
+  Bytes* value = static_cast<Bytes*>(args.values) + at.value;
+  Bytes* const base = static_cast<Bytes*>(args.base) + at.base;
+  for (std::int64_t first = 0; first < args.shape[dim]; first += kPlaces) {
+    const Places places(args, dim, at.index[0], first);
+    if (dim == 1) move_indexed_rows<Move>(args, value, base, places);
+    else if (args.value_strides[0] == Move::size) move_columns<Move, true>(args, value, base, places);
+    else move_columns<Move, false>(args, value, base, places);
+    value += kPlaces * args.value_strides[dim];
+  }
+}
+
+template <class Move>
+int walk(IndexArgs& args) {
   bool index_moves = false;
+  const int plane = indexed_dim<Move>(args);
   for (int k = 0; k < args.arrays; ++k) index_moves |= args.index_strides[k][0] != 0;
   Position at{};
   std::int64_t counter[kLoopDims] = {};
@@ -155,8 +247,10 @@ int walk(const IndexArgs& args) {
     for (int k = 0; k < args.arrays; ++k) at.index[k] += steps * args.index_strides[k][d];
   };
   for (;;) {
-    inner_loop<Move>(args, index_moves, at);
     int d = 1;
+    if constexpr (!Move::combines)
+      if (plane >= 0) move_plane<Move>(args, plane, at), d = 2;
+    if (plane < 0) inner_loop<Move>(args, index_moves, at);
     for (; d < args.ndim; ++d) {
       advance(d, 1);
       if (++counter[d] < args.shape[d]) break;
@@ -217,7 +311,7 @@ bool in_bounds(const IndexArgs& args) {
 }
 
 template <template <int> class Move>
-int walk_size(const IndexArgs& args) {
+int walk_size(IndexArgs& args) {
   switch (args.itemsize) {
     case 1: return walk<Move<1>>(args);
     case 2: return walk<Move<2>>(args);

@@ -196,3 +196,37 @@ def test_of_the_values_for_one_place_the_last_one_stays(dtype, places, device):
             nd.put(x, p, v[::-1, 0].copy(), mode="clip")
             np.put(elements, positions, values[::-1, 0], mode="clip")
             np.testing.assert_array_equal(host(x), elements)
+
+
+# --- one index array beside another axis -----------------------------------------------------------------------------
+
+PLANES = {
+    "C": lambda xp, x: x,
+    "Fortran": lambda xp, x: x.T.copy().T,
+    "strided": lambda xp, x: xp.repeat(x, 2, -1)[:, ::2],
+    "reversed": lambda xp, x: x[:, ::-1],
+    "broadcast": lambda xp, x: xp.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("layout", PLANES)
+@pytest.mark.parametrize("count", [3, 12, 13, 1023, 1025, 2049])
+@pytest.mark.parametrize("shape", [(7, 13), (3, 7), (129, 9), (5, 131)])
+def test_rows_and_columns_are_taken_and_written_like_numpys(shape, count, layout, dtype):
+    rng = np.random.default_rng(count)
+    plain = rng.integers(-90, 90, shape).astype(dtype)
+    x, y = PLANES[layout](np, plain), PLANES[layout](nd, nd.array(plain, device="cpu"))
+    for axis in (0, 1):
+        i = rng.integers(-shape[axis], shape[axis], count)
+        j = nd.array(i, device="cpu")
+        key, other = ((i,), (j,)) if axis == 0 else ((slice(None), i), (slice(None), j))
+        check(y[other], x[key])
+        check(nd.take(y, j * 3, axis, mode="wrap"), np.take(x, i * 3, axis, mode="wrap"))
+        check(nd.take(y, j * 3, axis, mode="clip"), np.take(x, i * 3, axis, mode="clip"))
+        values = rng.integers(-90, 90, x[key].shape).astype(dtype)
+        for value in (values, values[:1, :1], values[:, :1], values[:1], values.T.copy().T):
+            written, ours = x.copy(), y.copy()
+            written[key] = value
+            ours[other] = nd.array(value, device="cpu")
+            check(ours, written)
