@@ -206,9 +206,16 @@ Status repeated_positions(const Tensor& counts, Tensor& out) {
   DLBRIDGE_TRY(make_array(out, DType::kInt64, {&total, 1}, counts.dl.device));
   auto* position = static_cast<std::int64_t*>(out.dl.data);
   std::int64_t* const end = position + total;
-  // Another thread may have written to the counts since: no more than there is room for is believed.
-  for (std::int64_t i = 0; i < counts.size; ++i)
-    position = std::fill_n(position, std::clamp(count_at(i), std::int64_t{0}, end - position), i);
+  // Another thread may have written to the counts since: no more than there is room for is believed. Small counts, which
+  // no branch can tell apart, are written as the largest of them, and the next position over what is too much.
+  constexpr std::int64_t kSmall = 4;
+  for (std::int64_t i = 0; i < counts.size; ++i) {
+    const std::int64_t count = std::clamp(count_at(i), std::int64_t{0}, end - position);
+    if (count > kSmall || end - position < kSmall) std::fill_n(position, count, i);
+    else
+      for (std::int64_t k = 0; k < kSmall; ++k) position[k] = i;
+    position += count;
+  }
   std::fill(position, end, 0);
   return {};
 }

@@ -160,11 +160,12 @@ constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is 
 
 // Where a part of the indices along a dim leads: worked out once, for all rows that are moved by it.
 struct Places {
-  std::int64_t at[kPlaces + kAhead] = {}, count;
+  std::int64_t at[kPlaces + kAhead], count;
   Places(const IndexArgs& args, int dim, std::int64_t index_offset, std::int64_t first) {
     const std::int64_t step = args.index_strides[0][dim];
     count = std::min(kPlaces, args.shape[dim] - first);
     for (std::int64_t k = 0; k < count; ++k) at[k] = resolved(args, 0, index_offset + (first + k) * step);
+    std::fill_n(at + count, kAhead, 0);
   }
 };
 

@@ -1,19 +1,77 @@
 #include "ndarray/kernels/host/rows.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "ndarray/kernels/host/move_rows.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
 
+constexpr std::int64_t kFewRows = 64;
+constexpr std::int64_t kShortRow = 128;  // bytes: longer ones are copied by calls
+
 std::size_t length(std::int64_t bytes) noexcept { return static_cast<std::size_t>(bytes); }
+
+template <std::size_t kBytes>
+void move_element(char* to, std::int64_t at, const char* from, std::int64_t place) noexcept {
+  constexpr auto kStep = static_cast<std::int64_t>(kBytes);
+  std::memcpy(to + at * kStep, from + place * kStep, kBytes);
+}
 
 // Without a branch for each row: what is dropped is written over by the next one.
 template <std::size_t kBytes>
 void drop_elements(const char* x, std::int64_t n, const std::uint8_t* dropped, std::int64_t kept, char* out) noexcept {
-  std::int64_t to = 0;
-  for (std::int64_t i = 0; i < n && to < kept; ++i) {
-    std::memcpy(out + to * static_cast<std::int64_t>(kBytes), x + i * static_cast<std::int64_t>(kBytes), kBytes);
+  constexpr std::int64_t kGroup = 16, kStep = kBytes;
+  std::int64_t to = 0, i = 0;
+  for (; i + kGroup <= n && to + kGroup <= kept; i += kGroup) {
+    std::uint64_t marks[kGroup / 8];
+    std::memcpy(marks, dropped + i, sizeof marks);
+    if ((marks[0] | marks[1]) == 0) {
+      std::memcpy(out + to * kStep, x + i * kStep, kGroup * kBytes);
+      to += kGroup;
+      continue;
+    }
+#pragma GCC unroll 16
+    for (std::int64_t k = 0; k < kGroup; ++k) {
+      move_element<kBytes>(out, to, x, i + k);
+      to += 1 - dropped[i + k];
+    }
+  }
+  for (; i < n && to < kept; ++i) {
+    move_element<kBytes>(out, to, x, i);
     to += 1 - dropped[i];
+  }
+}
+
+// Few elements of each of many: where they lie is found once.
+template <std::size_t kBytes>
+void keep_elements(const char* x, const Rows& rows, const std::uint8_t* dropped, std::int64_t kept,
+                   char* out) noexcept {
+  constexpr auto kStep = static_cast<std::int64_t>(kBytes);
+  std::int64_t places[kFewRows];
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < rows.n && found < kept; ++i)
+    if (dropped[i] == 0) places[found++] = i;
+  for (std::int64_t k = 0; k < rows.outer; ++k, x += rows.n * kStep, out += kept * kStep)
+    for (std::int64_t i = 0; i < found; ++i) move_element<kBytes>(out, i, x, places[i]);
+}
+
+// Short rows part by part: as one where none of a part is dropped.
+void drop_short_rows(const char* x, const Rows& rows, const std::uint8_t* dropped, char* out) noexcept {
+  constexpr std::int64_t kPart = 256;
+  for (std::int64_t first = 0; first < rows.n; first += kPart, x += kPart * rows.bytes) {
+    const std::int64_t n = std::min(kPart, rows.n - first);
+    std::int64_t places[kPart], found = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      places[found] = i * rows.bytes;
+      found += 1 - dropped[first + i];
+    }
+    if (found == n) std::memcpy(out, x, length(n * rows.bytes));
+    else
+      move_each_row([&](std::int64_t row) { return out + row * rows.bytes; },
+                    [&](std::int64_t row) { return x + places[row]; }, rows.bytes, found);
+    out += found * rows.bytes;
   }
 }
 
@@ -36,16 +94,21 @@ void drop_rows(const void* x, const Rows& rows, const std::uint8_t* dropped, std
   const char* from = static_cast<const char*>(x);
   char* to = static_cast<char*>(out);
   if (kept == 0 || rows.bytes == 0) return;
-  for (std::int64_t k = 0; k < rows.outer; ++k, from += rows.n * rows.bytes, to += kept * rows.bytes) {
-    switch (rows.bytes) {
-      case 1: drop_elements<1>(from, rows.n, dropped, kept, to); break;
-      case 2: drop_elements<2>(from, rows.n, dropped, kept, to); break;
-      case 4: drop_elements<4>(from, rows.n, dropped, kept, to); break;
-      case 8: drop_elements<8>(from, rows.n, dropped, kept, to); break;
-      case 16: drop_elements<16>(from, rows.n, dropped, kept, to); break;
-      default: drop_runs(from, rows, dropped, to);
-    }
+  const auto drop = [&]<std::size_t kBytes>() {
+    if (rows.n <= kFewRows) return keep_elements<kBytes>(from, rows, dropped, kept, to);
+    for (std::int64_t k = 0; k < rows.outer; ++k, from += rows.n * rows.bytes, to += kept * rows.bytes)
+      drop_elements<kBytes>(from, rows.n, dropped, kept, to);
+  };
+  switch (rows.bytes) {
+    case 1: return drop.template operator()<1>();
+    case 2: return drop.template operator()<2>();
+    case 4: return drop.template operator()<4>();
+    case 8: return drop.template operator()<8>();
+    case 16: return drop.template operator()<16>();
+    default: break;
   }
+  for (std::int64_t k = 0; k < rows.outer; ++k, from += rows.n * rows.bytes, to += kept * rows.bytes)
+    rows.bytes <= kShortRow ? drop_short_rows(from, rows, dropped, to) : drop_runs(from, rows, dropped, to);
 }
 
 void insert_rows(const void* x, const Rows& rows, std::span<const std::int64_t> before, const void* value,

@@ -230,3 +230,25 @@ def test_rows_and_columns_are_taken_and_written_like_numpys(shape, count, layout
             written[key] = value
             ours[other] = nd.array(value, device="cpu")
             check(ours, written)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 16), (40, 64), (40, 65), (255, 3), (257, 7), (600, 17), (600, 140)])
+@pytest.mark.parametrize("share", [0, 1, 50, 99, 100])
+def test_rows_chosen_and_dropped_by_a_mask_are_numpys(share, shape, axis, dtype):
+    rng = np.random.default_rng(share)
+    x = rng.integers(-90, 90, shape).astype(dtype)
+    mask = rng.integers(0, 100, shape[axis]) < share
+    y, chosen = nd.array(x, device="cpu"), nd.array(mask, device="cpu")
+    check(nd.compress(chosen, y, axis), np.compress(mask, x, axis))
+    check(nd.delete(y, chosen, axis), np.delete(x, mask, axis))
+    check(nd.compress(nd.array(x.ravel() > 0), y), np.compress(x.ravel() > 0, x))
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 5, 6, 40])
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 1000])
+def test_counts_of_repeats_small_and_large_are_numpys(n, most):
+    rng = np.random.default_rng(n)
+    counts, x = rng.integers(0, most + 1, n), rng.normal(size=n)
+    check(nd.repeat(nd.array(x, device="cpu"), nd.array(counts, device="cpu")), np.repeat(x, counts))
