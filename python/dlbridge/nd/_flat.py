@@ -23,6 +23,16 @@ def _refuse_new_axis(key: Any) -> None:
         raise IndexError("flat[None]: elements in one row get no new axis; give a number, a slice, or arrays of them")
 
 
+def _write_over_and_over(target: ndarray, values: ndarray) -> None:
+    """Values, of which there is one at least, to a vector: they begin again behind the last one, or are cut short."""
+    line = values.ravel().copy()  # they may lie in what is written to
+    whole, rest = divmod(target.size, line.size)
+    if whole:
+        target[: whole * line.size].reshape(whole, line.size)[...] = line
+    if rest:
+        target[-rest:] = line[:rest]
+
+
 class flatiter:
     """The elements of an array, `base`, by one number in C order: read as copies, written in place. Source: NumPy."""
 
@@ -49,15 +59,21 @@ class flatiter:
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
         _refuse_new_axis(key)
         a, new = self.base, as_values(value, self.base)
-        flags = a._flags
-        target = a.reshape(-1) if flags[0] else count_up(a.size, a.device)
+        in_c = a._flags[0]
+        if in_c and new.size == 1:
+            a.reshape(-1)[key] = new.reshape(()) if new.ndim else new
+            return
+        target = a.reshape(-1) if in_c else count_up(a.size, a.device)
         chosen = target[key]
-        if new.ndim > 0 and new.size not in (1, chosen.size):  # it begins again, or is cut short
-            new = resize(new, (chosen.size,))
-        new = new.reshape(() if new.size == 1 else chosen.shape) if chosen.size else new
         if not chosen.size:
             return
-        if flags[0]:
+        if new.ndim > 0 and new.size not in (1, chosen.size):  # it begins again, or is cut short
+            if in_c and new.size and isinstance(key, slice):
+                _write_over_and_over(chosen, new)
+                return
+            new = resize(new, (chosen.size,))
+        new = new.reshape(() if new.size == 1 else chosen.shape)
+        if in_c:
             target[key] = new
         else:
             a[unravel_index(chosen, a.shape)] = new

@@ -252,3 +252,17 @@ def test_counts_of_repeats_small_and_large_are_numpys(n, most):
     rng = np.random.default_rng(n)
     counts, x = rng.integers(0, most + 1, n), rng.normal(size=n)
     check(nd.repeat(nd.array(x, device="cpu"), nd.array(counts, device="cpu")), np.repeat(x, counts))
+
+
+@pytest.mark.parametrize(
+    "key", [slice(None), slice(1, None, 2), slice(None, None, -3), slice(4, 4), slice(2, 5), [1, 0]]
+)
+@pytest.mark.parametrize(
+    "values", ["x[:3]", "x[3:4]", "x[::-1]", "x[2:, None]", "x.reshape(2, 5)[:, 1:3]", "7", "[5, 6, 7]"]
+)
+@pytest.mark.parametrize("shape", [(10,), (2, 5)])
+def test_values_written_to_flat_begin_again_behind_the_last(shape, values, key, device):
+    theirs, ours = np.arange(10.0), nd.arange(10.0, device=device)
+    theirs.reshape(shape).flat[key] = np.array(eval(values, {"x": theirs}))  # NumPy reads what it has written
+    ours.reshape(shape).flat[key] = eval(values, {"x": ours})
+    check(ours, theirs)
