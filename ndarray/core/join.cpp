@@ -172,8 +172,22 @@ Status stack(Parts parts, int axis, const JoinOptions& options, Tensor& result) 
   return join(parts, axis, {shape, static_cast<std::size_t>(first.dl.ndim) + 1}, options, result);
 }
 
+namespace {
+// Whether a dense copy is to be repeated: on the host, where rows would be gathered as often from elements that lie apart.
+bool pays_to_gather(const Tensor& x, int axis, std::int64_t times) noexcept {
+  const std::span strides(x.dl.strides, static_cast<std::size_t>(x.dl.ndim));
+  return is_host(x.dl.device) && times > 1 && axis < x.dl.ndim - 1 &&
+         std::ranges::none_of(strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
+}
+}  // namespace
+
 Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out) {
   const int ndim = x.dl.ndim;
+  if (pays_to_gather(x, axis, times) && x.dl.shape[ndim - 1] > 1) {
+    Tensor dense;
+    DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, dense));
+    return repeat(dense, axis, times, out);
+  }
   if (ndim == kMaxDims) return malformed("the array has 64 dimensions; at most 63 are possible");
   std::int64_t wide_shape[kMaxDims], wide_strides[kMaxDims], shape[kMaxDims];  // an axis more: that of the copies
   std::copy_n(x.dl.shape, ndim, shape);

@@ -205,7 +205,7 @@ PLANES = {
     "Fortran": lambda xp, x: x.T.copy().T,
     "strided": lambda xp, x: xp.repeat(x, 2, -1)[:, ::2],
     "reversed": lambda xp, x: x[:, ::-1],
-    "broadcast": lambda xp, x: xp.broadcast_to(x[:1], x.shape),
+    "broadcast": lambda xp, x: xp.broadcast_to(x[:1] if len(x) else x, x.shape),
 }
 
 
@@ -266,3 +266,14 @@ def test_values_written_to_flat_begin_again_behind_the_last(shape, values, key, 
     theirs.reshape(shape).flat[key] = np.array(eval(values, {"x": theirs}))  # NumPy reads what it has written
     ours.reshape(shape).flat[key] = eval(values, {"x": ours})
     check(ours, theirs)
+
+
+@pytest.mark.parametrize("layout", PLANES)
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 2), (40, 13)])
+@pytest.mark.parametrize("times", [0, 1, 2, 5])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_rows_are_repeated_whatever_their_layout(axis, times, shape, layout, device):
+    plain = np.arange(float(shape[0] * shape[1])).reshape(shape)
+    x, y = PLANES[layout](np, plain), PLANES[layout](nd, nd.array(plain, device=device))
+    check(nd.repeat(y, times, axis), np.repeat(x, times, axis))
+    assert nd.repeat(y, times, axis).flags.c_contiguous
