@@ -183,7 +183,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/float_parts.cpp:kMantissa host/bits.cpp:kEach
         host/float_parts.cpp:kEnough host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
-        host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn
+        host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn host/vector_sort_quick.h:kFew
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp
         cuda/join.cu:kThreads cuda/triangle.cu:kThreads
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads

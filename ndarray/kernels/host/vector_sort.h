@@ -1,4 +1,4 @@
-// Sorts of integers on machines with AVX-512: quicksorts whose partitions and short sorts are made of vectors.
+// Sorts of integers on machines with AVX-512 or AVX2: quicksorts whose partitions and short sorts are made of vectors.
 #pragma once
 
 #include <cstdint>

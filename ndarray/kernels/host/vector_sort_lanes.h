@@ -1,4 +1,4 @@
-// Vectors of 64 bytes of integers, and the sort of what fits into a few of them.
+// Vectors of integers: those of 64 bytes of AVX-512, and those of 32 bytes of AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -11,8 +11,10 @@
 #include <type_traits>
 #include <utility>
 
-#define DLBRIDGE_ND_AVX512_FUNCTION [[gnu::target("avx512f,avx512dq,bmi2,popcnt"), gnu::noinline]]
-#define DLBRIDGE_ND_AVX512 [[gnu::target("avx512f,avx512dq,bmi2,popcnt"), gnu::always_inline]] inline
+#define DLBRIDGE_ND_AVX512_TARGET gnu::target("avx512f,avx512dq,bmi2,popcnt")
+#define DLBRIDGE_ND_AVX512 [[DLBRIDGE_ND_AVX512_TARGET, gnu::always_inline]] inline
+#define DLBRIDGE_ND_AVX2_TARGET gnu::target("avx2,bmi2,popcnt")
+#define DLBRIDGE_ND_AVX2 [[DLBRIDGE_ND_AVX2_TARGET, gnu::always_inline]] inline
 
 #if !defined(__clang__)  // g++ 12 warns of the vectors that its headers leave undefined
 #pragma GCC diagnostic push
@@ -23,16 +25,17 @@
 namespace dlbridge::nd::host_kernels {
 namespace {
 
-// swap_into<d>(): `v` with lanes i and i ^ d exchanged, where the mask says so, else `from`; d is a power of two.
+// swap_into<d, mask>(): `v` with lanes i and i ^ d exchanged, where the mask says so, else `from`; d is a power of two.
 // turn<n>(): each n lanes in reverse order.
+namespace of_64_bytes {
 template <int kBytes>
 struct LaneMoves;
 template <>
 struct LaneMoves<8> {
   using V = __m512i;
   using Mask = std::uint8_t;
-  template <int d>
-  DLBRIDGE_ND_AVX512 static V swap_into(V from, Mask mask, V v) noexcept {
+  template <int d, unsigned mask>
+  DLBRIDGE_ND_AVX512 static V swap_into(V from, V v) noexcept {
     if constexpr (d == 1) return _mm512_mask_permutex_epi64(from, mask, v, 0xb1);
     else if constexpr (d == 2) return _mm512_mask_permutex_epi64(from, mask, v, 0x4e);
     else return _mm512_mask_shuffle_i64x2(from, mask, v, v, 0x4e);
@@ -53,8 +56,8 @@ template <>
 struct LaneMoves<4> {
   using V = __m512i;
   using Mask = std::uint16_t;
-  template <int d>
-  DLBRIDGE_ND_AVX512 static V swap_into(V from, Mask mask, V v) noexcept {
+  template <int d, unsigned mask>
+  DLBRIDGE_ND_AVX512 static V swap_into(V from, V v) noexcept {
     if constexpr (d == 1) return _mm512_mask_shuffle_epi32(from, mask, v, static_cast<_MM_PERM_ENUM>(0xb1));
     else if constexpr (d == 2) return _mm512_mask_shuffle_epi32(from, mask, v, static_cast<_MM_PERM_ENUM>(0x4e));
     else if constexpr (d == 4) return _mm512_mask_shuffle_i32x4(from, mask, v, v, 0xb1);
@@ -82,6 +85,7 @@ struct Lanes : LaneMoves<sizeof(T)> {
   using typename Moves::Mask;
   using typename Moves::V;
   static constexpr int kCount = 64 / static_cast<int>(sizeof(T));
+  static constexpr int kMaxColumn = 16;  // vectors that are sorted in registers
   static constexpr Mask kAll = static_cast<Mask>(~Mask{0});
 
   DLBRIDGE_ND_AVX512 static V load(const T* p) noexcept { return _mm512_loadu_si512(p); }
@@ -111,140 +115,147 @@ struct Lanes : LaneMoves<sizeof(T)> {
     else return _mm512_min_epu32(a, b);
   }
   // The larger ones where the mask says so, else `from`.
-  DLBRIDGE_ND_AVX512 static V max_into(V from, Mask mask, V a, V b) noexcept {
+  template <unsigned mask>
+  DLBRIDGE_ND_AVX512 static V max_into(V from, V a, V b) noexcept {
     if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_mask_max_epi64(from, mask, a, b);
     else if constexpr (std::is_same_v<T, std::uint64_t>) return _mm512_mask_max_epu64(from, mask, a, b);
     else if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_mask_max_epi32(from, mask, a, b);
     else return _mm512_mask_max_epu32(from, mask, a, b);
   }
-};
-
-inline constexpr int kMaxColumn = 16;  // vectors
-
-struct Exchange {
-  int low, high;
-};
-struct Network {
-  Exchange exchanges[63]{};
-  int count = 0;
-};
-// Batcher's odd-even merge sort, for any number of elements.
-constexpr Network network_of(int n) noexcept {
-  Network net;
-  for (int p = 1; p < n; p *= 2)
-    for (int k = p; k >= 1; k /= 2)
-      for (int j = k % p; j + k < n; j += 2 * k)
-        for (int i = j; i < j + k && i + k < n; ++i)
-          if (i / (2 * p) == (i + k) / (2 * p)) net.exchanges[net.count++] = {i, i + k};
-  return net;
-}
-
-// Sorts up to kRows vectors: each lane's column by a network; then columns are joined, two and two, by bitonic merges,
-// until they are one, and written one behind the other.
-template <class L, int kRows>
-class ShortSort {
-  using T = typename L::Element;
-  using V = typename L::V;
-  static constexpr int kLanes = L::kCount;
-  static constexpr int kPadded = (kRows + kLanes - 1) / kLanes * kLanes;
-
- public:
-  DLBRIDGE_ND_AVX512 static void run(T* data, int n) noexcept {
-    V v[kPadded];
-#pragma GCC unroll 16
-    for (int i = 0; i < kPadded; ++i) v[i] = i < kRows ? L::load_first(data + i * kLanes, n - i * kLanes) : v[0];
-    sort_column<kRows>(v);
-    join_columns<1>(v);
-    if constexpr (kRows == 1) L::store_first(data, n, v[0]);
-    else store_columns(v, data, n);
+  // Puts what is below `bound` to `begin` and the others before `end`; returns how many are below.
+  DLBRIDGE_ND_AVX512 static int part(V v, V bound, T* begin, T* end) noexcept {
+    const Mask is_below = less(v, bound);
+    const int below = std::popcount(is_below);
+    store(begin, Moves::compress(is_below, v));
+    Moves::store_where(end - (kCount - below), first(kCount - below), Moves::compress(static_cast<Mask>(~is_below), v));
+    return below;
   }
+};
+}  // namespace of_64_bytes
 
- private:
-  static constexpr typename L::Mask with_bit(int bit) noexcept {  // the lanes whose number has it
-    unsigned mask = 0;
-    for (int i = 0; i < kLanes; ++i) mask |= (i & bit) != 0 ? 1u << i : 0u;
-    return static_cast<typename L::Mask>(mask);
+namespace of_32_bytes {
+template <int kBytes>
+struct LaneMoves {  // 4
+  using V = __m256i;
+  template <unsigned mask>
+  DLBRIDGE_ND_AVX2 static V blend(V from, V v) noexcept {
+    return _mm256_blend_epi32(from, v, mask);
   }
-
-  DLBRIDGE_ND_AVX512 static void exchange(V& low, V& high) noexcept {
-    const V less = L::min(low, high);
-    high = L::max_into(high, L::kAll, low, high);
-    low = less;
-  }
-  template <int n, int... k>
-  DLBRIDGE_ND_AVX512 static void run_network(V* v, std::integer_sequence<int, k...>) noexcept {
-    constexpr Network net = network_of(n);
-    (exchange(v[net.exchanges[k].low], v[net.exchanges[k].high]), ...);
+  template <int d>
+  DLBRIDGE_ND_AVX2 static V swap(V v) noexcept {
+    if constexpr (d == 1) return _mm256_shuffle_epi32(v, 0xb1);
+    else if constexpr (d == 2) return _mm256_shuffle_epi32(v, 0x4e);
+    else return _mm256_permute2x128_si256(v, v, 1);
   }
   template <int n>
-  DLBRIDGE_ND_AVX512 static void sort_column(V* v) noexcept {
-    if constexpr (n > 1) run_network<n>(v, std::make_integer_sequence<int, network_of(n).count>{});
+  DLBRIDGE_ND_AVX2 static V turn(V v) noexcept {
+    if constexpr (n == 2) return _mm256_shuffle_epi32(v, 0xb1);
+    else if constexpr (n == 4) return _mm256_shuffle_epi32(v, 0x1b);
+    else return _mm256_permutevar8x32_epi32(v, _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  DLBRIDGE_ND_AVX2 static V fill(std::int64_t x) noexcept { return _mm256_set1_epi32(static_cast<int>(x)); }
+  DLBRIDGE_ND_AVX2 static V first(int n) noexcept {
+    return _mm256_cmpgt_epi32(fill(n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+  }
+  DLBRIDGE_ND_AVX2 static unsigned bits_of(V v) noexcept {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(v)));
+  }
+  DLBRIDGE_ND_AVX2 static V greater(V a, V b) noexcept { return _mm256_cmpgt_epi32(a, b); }
+  DLBRIDGE_ND_AVX2 static V min(V a, V b) noexcept { return _mm256_min_epi32(a, b); }
+  DLBRIDGE_ND_AVX2 static V max(V a, V b) noexcept { return _mm256_max_epi32(a, b); }
+};
+template <>
+struct LaneMoves<8> {
+  using V = __m256i;
+  template <unsigned mask>
+  DLBRIDGE_ND_AVX2 static V blend(V from, V v) noexcept {
+    return _mm256_blend_epi32(from, v, 3 * ((mask & 1) | (mask & 2) << 1 | (mask & 4) << 2 | (mask & 8) << 3));
+  }
+  template <int d>
+  DLBRIDGE_ND_AVX2 static V swap(V v) noexcept {
+    if constexpr (d == 1) return _mm256_shuffle_epi32(v, 0x4e);
+    else return _mm256_permute4x64_epi64(v, 0x4e);
   }
   template <int n>
-  DLBRIDGE_ND_AVX512 static void merge_column(V* v) noexcept {  // of a bitonic sequence
-    if constexpr (n % 2 != 0) {
-      sort_column<n>(v);
-    } else {
-#pragma GCC unroll 8
-      for (int i = 0; i < n / 2; ++i) exchange(v[i], v[i + n / 2]);
-      merge_column<n / 2>(v);
-      merge_column<n / 2>(v + n / 2);
-    }
+  DLBRIDGE_ND_AVX2 static V turn(V v) noexcept {
+    if constexpr (n == 2) return _mm256_shuffle_epi32(v, 0x4e);
+    else return _mm256_permute4x64_epi64(v, 0x1b);
   }
+  DLBRIDGE_ND_AVX2 static V fill(std::int64_t x) noexcept { return _mm256_set1_epi64x(x); }
+  DLBRIDGE_ND_AVX2 static V first(int n) noexcept { return _mm256_cmpgt_epi64(fill(n), _mm256_set_epi64x(3, 2, 1, 0)); }
+  DLBRIDGE_ND_AVX2 static unsigned bits_of(V v) noexcept {
+    return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(v)));
+  }
+  DLBRIDGE_ND_AVX2 static V greater(V a, V b) noexcept { return _mm256_cmpgt_epi64(a, b); }
+  DLBRIDGE_ND_AVX2 static V min(V a, V b) noexcept { return _mm256_blendv_epi8(a, b, greater(a, b)); }
+  DLBRIDGE_ND_AVX2 static V max(V a, V b) noexcept { return _mm256_blendv_epi8(b, a, greater(a, b)); }
+};
 
-  template <int bit>
-  DLBRIDGE_ND_AVX512 static V larger_with(V v, V other) noexcept {  // the smaller ones in the other lanes
-    return L::max_into(L::min(v, other), with_bit(bit), v, other);
-  }
-  template <int distance>
-  DLBRIDGE_ND_AVX512 static void merge_lanes(V* v) noexcept {
-    if constexpr (distance > 0) {
-#pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i)
-        v[i] = larger_with<distance>(v[i], L::template swap_into<distance>(v[i], L::kAll, v[i]));
-      merge_lanes<distance / 2>(v);
-    }
-  }
-  template <int n>
-  DLBRIDGE_ND_AVX512 static void join_columns(V* v) noexcept {  // each n lanes are sorted
-    if constexpr (n < kLanes) {
-#pragma GCC unroll 8
-      for (int i = 0; i < (kRows + 1) / 2; ++i) {
-        const V a = v[i], b = v[kRows - 1 - i];
-        v[i] = larger_with<n>(a, L::template turn<2 * n>(b));
-        v[kRows - 1 - i] = larger_with<n>(b, L::template turn<2 * n>(a));
-      }
-      merge_lanes<n / 2>(v);
-      merge_column<kRows>(v);
-      join_columns<2 * n>(v);
-    }
-  }
-
-  template <int distance>
-  DLBRIDGE_ND_AVX512 static void transpose(V* v) noexcept {
-    if constexpr (distance < kLanes) {
-      constexpr typename L::Mask kUpper = with_bit(distance), kLower = static_cast<typename L::Mask>(~kUpper);
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) {
-        if ((i & distance) != 0) continue;
-        const V a = v[i], b = v[i + distance];
-        v[i] = L::template swap_into<distance>(a, kUpper, b);
-        v[i + distance] = L::template swap_into<distance>(b, kLower, a);
-      }
-      transpose<2 * distance>(v);
-    }
-  }
-  DLBRIDGE_ND_AVX512 static void store_columns(V* v, T* data, int n) noexcept {
-    T sorted[kRows * kLanes + kPadded];  // a column's padding is written over by the next one
-#pragma GCC unroll 2
-    for (int k = 0; k < kPadded; k += kLanes) transpose<1>(v + k);
-#pragma GCC unroll 16
-    for (int lane = 0; lane < kLanes; ++lane)
-#pragma GCC unroll 2
-      for (int k = 0; k < kPadded; k += kLanes) L::store(sorted + lane * kRows + k, v[k + lane]);
-    for (int i = 0; i < n; i += kLanes) L::store_first(data + i, n - i, L::load(sorted + i));
+// For each mask of lanes: first those that it has, then the others, as numbers of 4 bytes.
+template <int kCount>
+struct Parts {
+  std::uint8_t order[1 << kCount][8]{};
+  constexpr Parts() noexcept {
+    constexpr int kWords = 8 / kCount;
+    for (unsigned mask = 0; mask < 1u << kCount; ++mask)
+      for (int pass = 0, to = 0; pass < 2; ++pass)
+        for (int lane = 0; lane < kCount; ++lane)
+          for (int word = 0; word < kWords && (mask >> lane & 1) == (pass == 0 ? 1 : 0); ++word)
+            order[mask][to++] = static_cast<std::uint8_t>(lane * kWords + word);
   }
 };
+
+// Unsigned numbers have their highest bit turned while they are in vectors: they compare as signed ones do.
+template <class T>
+struct Lanes : LaneMoves<sizeof(T)> {
+  using Moves = LaneMoves<sizeof(T)>;
+  using Element = T;
+  using Mask = unsigned;
+  using typename Moves::V;
+  static constexpr int kCount = 32 / static_cast<int>(sizeof(T));
+  static constexpr int kMaxColumn = 16;
+  static constexpr Mask kAll = (1u << kCount) - 1;
+  static constexpr Parts<kCount> kParts{};
+
+  DLBRIDGE_ND_AVX2 static V turned(V v) noexcept {
+    if constexpr (std::is_signed_v<T>) return v;
+    else return _mm256_xor_si256(v, Moves::fill(std::numeric_limits<std::make_signed_t<T>>::min()));
+  }
+  DLBRIDGE_ND_AVX2 static V load(const T* p) noexcept {
+    return turned(_mm256_loadu_si256(reinterpret_cast<const V*>(p)));
+  }
+  DLBRIDGE_ND_AVX2 static void store(T* p, V v) noexcept { _mm256_storeu_si256(reinterpret_cast<V*>(p), turned(v)); }
+  DLBRIDGE_ND_AVX2 static V fill(T x) noexcept { return turned(Moves::fill(static_cast<std::int64_t>(x))); }
+  DLBRIDGE_ND_AVX2 static V load_first(const T* p, int n) noexcept {
+    const V mask = Moves::first(n), other = fill(std::numeric_limits<T>::max());
+    if constexpr (sizeof(T) == 8)
+      return _mm256_blendv_epi8(other, turned(_mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask)),
+                                mask);
+    else return _mm256_blendv_epi8(other, turned(_mm256_maskload_epi32(reinterpret_cast<const int*>(p), mask)), mask);
+  }
+  DLBRIDGE_ND_AVX2 static void store_first(T* p, int n, V v) noexcept {
+    if constexpr (sizeof(T) == 8) _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), Moves::first(n), turned(v));
+    else _mm256_maskstore_epi32(reinterpret_cast<int*>(p), Moves::first(n), turned(v));
+  }
+  template <unsigned mask>
+  DLBRIDGE_ND_AVX2 static V max_into(V from, V a, V b) noexcept {
+    return Moves::template blend<mask>(from, Moves::max(a, b));
+  }
+  template <int d, unsigned mask>
+  DLBRIDGE_ND_AVX2 static V swap_into(V from, V v) noexcept {
+    return Moves::template blend<mask>(from, Moves::template swap<d>(v));
+  }
+  // Between the two there is room for a vector; what lies there is written as well.
+  DLBRIDGE_ND_AVX2 static int part(V v, V bound, T* begin, T* end) noexcept {
+    const unsigned is_below = Moves::bits_of(Moves::greater(bound, v));
+    const auto* const order = reinterpret_cast<const __m128i*>(kParts.order[is_below]);
+    v = _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadl_epi64(order)));
+    store(begin, v);
+    store(end - kCount, v);
+    return std::popcount(is_below);
+  }
+};
+}  // namespace of_32_bytes
 
 }  // namespace
 }  // namespace dlbridge::nd::host_kernels

@@ -141,7 +141,7 @@ TEST(HostSort, PositionsOfKeysThatAgreeInTheirHighBits) {
 template <class T>
 void expect_vector_sorts() {
   const auto* const vectors = host_kernels::find_vector_sort<T>();
-  if (vectors == nullptr) GTEST_SKIP() << "no AVX-512";
+  if (vectors == nullptr) GTEST_SKIP() << "neither AVX-512 nor AVX2";
   std::mt19937_64 random(3);
   for (std::int64_t n = 1; n < 1500; n += n < 300 ? 1 : 97)
     for (const std::uint64_t values : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{9}, std::uint64_t{0}}) {
