@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kSteps = 16;
 constexpr std::int64_t kShortRow = 24;
-constexpr std::int64_t kKeptKeys = 512;  // of a row whose elements are looked at so often that their keys are kept
+constexpr std::int64_t kKeptKeys = 2048;  // of a row whose elements are looked at so often that their keys are kept
 
 // Whether an element of the row comes before a value's place.
 template <bool kRight, class Key>
@@ -19,17 +19,24 @@ bool is_before(Key element, Key value) noexcept {
   return kRight ? !(value < element) : element < value;
 }
 
+// The keys of complex64 are packed into one number each.
 template <class T>
-using KeyOf = decltype(functors::order_key(T{}));
+auto key_of(T value) noexcept {
+  const auto key = functors::order_key(value);
+  if constexpr (is_complex_v<T> && sizeof(T) == 8) return std::uint64_t{key.high} << 32 | key.low;
+  else return key;
+}
+template <class T>
+using KeyOf = decltype(key_of(T{}));
 
 // The keys of `count` values from the `first` on.
 template <class T>
 void value_keys(const SearchArgs& args, std::int64_t first, std::int64_t count, KeyOf<T>* keys) {
   const T* values = static_cast<const T*>(args.values) + first * args.value_step;
   if (args.value_step == 1)
-    for (std::int64_t j = 0; j < count; ++j) keys[j] = functors::order_key(values[j]);
+    for (std::int64_t j = 0; j < count; ++j) keys[j] = key_of(values[j]);
   else
-    for (std::int64_t j = 0; j < count; ++j) keys[j] = functors::order_key(values[j * args.value_step]);
+    for (std::int64_t j = 0; j < count; ++j) keys[j] = key_of(values[j * args.value_step]);
 }
 
 std::int64_t result_of(const SearchArgs& args, std::int64_t found) { return args.from_end ? args.n - found : found; }
@@ -68,8 +75,7 @@ void search_in_step(const SearchArgs& args, KeyAt key_at) {
     std::int64_t first[kSteps] = {};
     value_keys<T>(args, begin, count, keys);
     std::fill(keys + count, keys + kSteps, keys[count - 1]);
-    if (begin > 0 &&
-        repeat(keys, functors::order_key(static_cast<const T*>(args.values)[(begin - 1) * args.value_step]))) {
+    if (begin > 0 && repeat(keys, key_of(static_cast<const T*>(args.values)[(begin - 1) * args.value_step]))) {
       std::fill_n(args.out + begin, count, args.out[begin - 1]);
       continue;
     }
@@ -95,11 +101,11 @@ int search_row(const SearchArgs& args) {
     return 0;
   }
   KeyOf<T> keys[kKeptKeys];
-  if (args.count <= args.n || args.n > kKeptKeys) {
-    search_in_step<T, kRight>(args, [&](std::int64_t k) { return functors::order_key(sorted[k * args.sorted_step]); });
+  if (args.count <= args.n / 4 || args.n > kKeptKeys) {
+    search_in_step<T, kRight>(args, [&](std::int64_t k) { return key_of(sorted[k * args.sorted_step]); });
     return 0;
   }
-  for (std::int64_t k = 0; k < args.n; ++k) keys[k] = functors::order_key(sorted[k * args.sorted_step]);
+  for (std::int64_t k = 0; k < args.n; ++k) keys[k] = key_of(sorted[k * args.sorted_step]);
   if (args.n <= kShortRow) search_short<T, kRight>(args, keys);
   else search_in_step<T, kRight>(args, [&](std::int64_t k) { return keys[k]; });
   return 0;

@@ -212,19 +212,17 @@ def __array_function__(self: ndarray, func: Any, types: Any, args: Any, kwargs: 
 
 # --- in place -------------------------------------------------------------------------------------------------------
 
+_sorted, _partitioned = (_native.late("_searching", name) for name in ("sort", "partition"))
+
 
 def sort(self: ndarray, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
     """Sorts along an axis in place; nd.sort() gives a copy."""
-    from dlbridge.nd._searching import sort as sorted_copy
-
-    _native.copyto(self, sorted_copy(self, axis, kind, stable=stable))
+    _native.copyto(self, _sorted(self, axis, kind, stable=stable))
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
     """Partitions along an axis in place; nd.partition() gives a copy."""
-    from dlbridge.nd._searching import partition as partitioned
-
-    _native.copyto(self, partitioned(self, kth, axis))
+    _native.copyto(self, _partitioned(self, kth, axis))
 
 
 def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
+_take_along_axis = _native.late("_indexing", "take_along_axis")
 
 
 def argmax(
@@ -95,8 +96,6 @@ def argsort(
 
 def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
     """The positions that sort by several keys along an axis, the last one first in importance."""
-    from dlbridge.nd._indexing import take_along_axis
-
     rows = as_arrays(*keys)
     if not rows:
         raise TypeError("lexsort(): no key; give at least one")
@@ -104,9 +103,10 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
         normalize_axis(axis, 1, "lexsort")
         return _native.argsort(rows[0].reshape(1), 0, False, True).reshape(())
     axis = normalize_axis(axis, rows[0].ndim, "lexsort")
+    along = _native.take if rows[0].ndim == 1 else _take_along_axis
     order = _native.argsort(rows[0], axis, False, True)
     for row in rows[1:]:
-        order = take_along_axis(order, _native.argsort(take_along_axis(row, order, axis), axis, False, True), axis)
+        order = along(order, _native.argsort(along(row, order, axis), axis, False, True), axis)
     return order
 
 

@@ -94,15 +94,16 @@ def _inverted(x: ndarray) -> tuple[ndarray, ndarray]:
     return values, inverse
 
 
-def _grouped(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    """values, first positions, inverse (flat) and counts of the unique elements."""
+def _grouped(x: ndarray, equal_nan: bool, inverts: bool = True) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+    """values, first positions, inverse (flat; not written where it is not asked for) and counts of the unique
+    elements."""
     flat = x.ravel()
     order = _native.argsort(flat, 0, False, True) if flat.size else _native.empty((0,), _INT64, device=x.device)
     ordered = _native.take(flat, order, 0)
     starts = _differs_from_before(ordered, equal_nan)
     begin = _native.nonzero(starts)[0]
     inverse = _native.empty(flat.shape, _INT64, device=x.device)
-    if flat.size:
+    if inverts and flat.size:
         inverse[order] = starts.cumsum(dtype=_INT64) - 1
     counts = _run_lengths(begin, flat.size)
     return _native.take(ordered, begin, 0), _native.take(order, begin, 0), inverse, counts
@@ -161,7 +162,7 @@ def unique(
         return _unique_parts(a, axis, (return_index, return_inverse, return_counts))
     if not (return_index or return_inverse or return_counts):
         return _values(a, equal_nan)
-    values, first, inverse, counts = _grouped(a, equal_nan)
+    values, first, inverse, counts = _grouped(a, equal_nan, return_inverse)
     parts = ((return_index, first), (return_inverse, inverse.reshape(a.shape)), (return_counts, counts))
     return (values, *(part for wanted, part in parts if wanted))
 
@@ -209,6 +210,13 @@ def _in_table(flat: ndarray, test: ndarray) -> ndarray | None:
     return _native.take(table, place(near), 0) & (near == flat)
 
 
+def _to_search(test: ndarray) -> ndarray:
+    """A vector, sorted. On the host of many elements the unique ones: a search among few does not wait for memory."""
+    if isinstance(test, _native.HostArray) and test.size >= _TABLE_PAYS:
+        return _values(test, True)
+    return _native.sort(test, 0, False, False)
+
+
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,
@@ -234,7 +242,7 @@ def isin(
         if listed is not None:
             found = listed.reshape(element.shape)
             return ~found if invert else found
-        ordered = _native.sort(test.astype(dtype, copy=False).ravel(), 0, False, False)
+        ordered = _to_search(test.astype(dtype, copy=False).ravel())
         place = _native.searchsorted_flat(ordered, flat, False)
         place = _native.minimum(place, ordered.size - 1)  # behind the last one: compared with it, and found unequal
         found = (_native.take(ordered, place, 0) == flat).reshape(element.shape)
