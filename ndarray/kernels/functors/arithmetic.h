@@ -322,6 +322,12 @@ DLBRIDGE_ND_HD inline std::uint8_t bit_count(A x) noexcept {
   if constexpr (sizeof(U) == 4) return static_cast<std::uint8_t>(__popc(magnitude(x)));
   else return static_cast<std::uint8_t>(__popcll(magnitude(x)));
 #else
+  if constexpr (sizeof(A) == 1) {  // in bytes, of which a vector holds more
+    auto bits = static_cast<std::uint8_t>(magnitude(x));
+    bits = static_cast<std::uint8_t>(bits - (bits >> 1 & 0x55));
+    bits = static_cast<std::uint8_t>((bits & 0x33) + (bits >> 2 & 0x33));
+    return static_cast<std::uint8_t>((bits + (bits >> 4)) & 0x0f);
+  }
   constexpr U kOnes = static_cast<U>(~U{0});
   auto bits = static_cast<U>(magnitude(x));
   bits -= bits >> 1 & kOnes / 3;
