@@ -68,6 +68,17 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
   return call.end(0, "ldexp");
 }
 
+Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
+  done = takes(x);
+  if (!done) return {};
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
+  const Tensor* const used[] = {&x};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  with_float(dtype_of(x), [&]<class T>(T) { host_kernels::find_spacings(elements<T>(x), x.size, elements<T>(out)); });
+  return call.end(0, "spacing");
+}
+
 Status replace_specials(const Tensor& x, double nan, std::optional<double> high, std::optional<double> low,
                         bool& done) {
   const DType part = real_part(dtype_of(x));

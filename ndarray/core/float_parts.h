@@ -11,6 +11,8 @@ namespace dlbridge::nd {
 // Mantissas and exponents (int32), or fractions and wholes.
 Status split_exponents(const Tensor& x, Tensor& mantissas, Tensor& exponents, bool& done);
 Status split_wholes(const Tensor& x, Tensor& fractions, Tensor& wholes, bool& done);
+// The distance to the next number away from zero.
+Status find_spacings(const Tensor& x, Tensor& out, bool& done);
 // x * 2^exponents, which are integers.
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done);
 // In place: NaN and the infinities by numbers, in both parts of complex ones; without one the infinities by the

@@ -83,6 +83,15 @@ DLBRIDGE_ND_CLONES void split_wholes_of(const T* x, std::int64_t n, T* fractions
 }
 
 template <class T>
+DLBRIDGE_ND_CLONES void find_spacings_of(const T* x, std::int64_t n, T* out) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T value = x[i] + T(0);  // the zeros have one spacing
+    const T next = std::bit_cast<T>(std::bit_cast<typename Form<T>::Bits>(value) + 1);
+    out[i] = (std::abs(value) <= std::numeric_limits<T>::max() ? next : value) - value;
+  }
+}
+
+template <class T>
 DLBRIDGE_ND_CLONES void replace_specials_of(T* x, std::int64_t n, T nan, T high, T low) noexcept {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   for (std::int64_t i = 0; i < n; ++i) {
@@ -106,6 +115,10 @@ void split_wholes(const T* x, std::int64_t n, T* fractions, T* wholes) noexcept 
   split_wholes_of(x, n, fractions, wholes);
 }
 template <class T>
+void find_spacings(const T* x, std::int64_t n, T* out) noexcept {
+  find_spacings_of(x, n, out);
+}
+template <class T>
 void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept {
   replace_specials_of(x, n, nan, high, low);
 }
@@ -115,6 +128,7 @@ void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept {
   template void scale_by_powers<T, std::int32_t>(const T*, const std::int32_t*, std::int64_t, T*) noexcept; \
   template void scale_by_powers<T, std::int64_t>(const T*, const std::int64_t*, std::int64_t, T*) noexcept; \
   template void split_wholes<T>(const T*, std::int64_t, T*, T*) noexcept;                                   \
+  template void find_spacings<T>(const T*, std::int64_t, T*) noexcept;                                      \
   template void replace_specials<T>(T*, std::int64_t, T, T, T) noexcept;
 DLBRIDGE_ND_FLOAT_PARTS(float)
 DLBRIDGE_ND_FLOAT_PARTS(double)

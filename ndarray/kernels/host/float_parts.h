@@ -14,6 +14,9 @@ void scale_by_powers(const T* x, const Exponent* exponents, std::int64_t n, T* o
 // The parts behind and before the point, both with the sign of x.
 template <class T>
 void split_wholes(const T* x, std::int64_t n, T* fractions, T* wholes) noexcept;
+// The distance to the next number away from zero.
+template <class T>
+void find_spacings(const T* x, std::int64_t n, T* out) noexcept;
 // In place: NaN, infinity and the negative one by numbers.
 template <class T>
 void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept;

@@ -34,6 +34,15 @@ PyObject* ldexp_on_host(PyObject*, const Call& a) {
   return made_or_none(a, [&](Tensor& out, bool& done) { return core::scale_by_powers(*x, *exponents, out, done); });
 }
 
+constexpr char kSpacing[] = "spacing()";
+constexpr char kSpacingOnHost[] =
+    "spacing_on_host($module, x)\n--\n\nspacing() of a dense float32 or float64 array of the host; None for others.";
+PyObject* spacing_on_host(PyObject*, const Call& a) {
+  const Tensor* x = host_array(a.given(0));
+  if (x == nullptr) Py_RETURN_NONE;
+  return made_or_none(a, [&](Tensor& out, bool& done) { return core::find_spacings(*x, out, done); });
+}
+
 constexpr char kNanToNum[] = "nan_to_num()";
 constexpr char kNanToNumOnHost[] = "nan_to_num_on_host($module, x, nan, high, low)\n--\n\n"
                                    "Writes numbers in place of NaN and the infinities of a dense array of the host, "
@@ -57,10 +66,11 @@ PyObject* nan_to_num_on_host(PyObject*, const Call& a) {
 }  // namespace
 
 void init_float_parts(PyObject* module) {
-  add_functions(module, {method<kFrexpOnHost, split_on_host<core::split_exponents>, kFrexp>(),
-                         method<kModfOnHost, split_on_host<core::split_wholes>, kModf>(),
-                         method<kLdexpOnHost, ldexp_on_host, kLdexp>(),
-                         method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
+  add_functions(
+      module,
+      {method<kFrexpOnHost, split_on_host<core::split_exponents>, kFrexp>(),
+       method<kModfOnHost, split_on_host<core::split_wholes>, kModf>(), method<kLdexpOnHost, ldexp_on_host, kLdexp>(),
+       method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -27,6 +27,23 @@ def test_spacing_of_both_zeros(dtype, device):
         check(nd.spacing(put(x, device)), np.spacing(x), rtol=0)
 
 
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_spacing_of_any_bits_is_the_same_dense_and_strided(dtype, step, device):
+    bits = np.random.default_rng(5).integers(0, 1 << 32, 2049, dtype=np.uint32).repeat(np.dtype(dtype).itemsize // 4)
+    limits = [np.finfo(dtype).max, -np.finfo(dtype).max, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal]
+    x = np.concatenate([bits.view(dtype), np.array(limits, dtype)])
+    with np.errstate(all="ignore"):
+        check(nd.spacing(put(x, device)[::step]), np.spacing(x[::step]), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8"])
+def test_bits_of_every_byte_are_counted(dtype, device):
+    x = np.arange(256, dtype="uint8").view("int8").astype(dtype)
+    want = np.array([bin(abs(int(value))).count("1") for value in x], "uint8")
+    check(nd.bitwise_count(put(x, device)), want)
+
+
 @pytest.mark.parametrize("dtype", SMALL)
 def test_small_integers_of_two_operands(dtype, device):
     x, y = np.array([0, 1, 3, 5]).astype(dtype), np.array([1, 1, 2, 3], "int8")
