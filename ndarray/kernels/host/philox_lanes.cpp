@@ -1,9 +1,11 @@
 #include "ndarray/kernels/host/philox_lanes.h"
 
+#include <type_traits>
+
 #include "ndarray/kernels/host/inner_loop.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define DLBRIDGE_ND_WIDE [[gnu::target("avx512f,avx512dq,avx512vl,avx2,fma")]]
+#define DLBRIDGE_ND_IN_REGISTERS
 #include <immintrin.h>
 #endif
 
@@ -31,31 +33,33 @@ DLBRIDGE_ND_CLONES void generate_plain(const philox::Keys& keys, std::uint64_t c
   }
 }
 
-#if defined(DLBRIDGE_ND_WIDE)
-using Words = std::uint64_t __attribute__((vector_size(64)));  // a word in the low half of each lane, anything above it
-using Halves = std::uint32_t __attribute__((vector_size(32)));
-
-DLBRIDGE_ND_WIDE inline Words times(Words x, std::uint32_t multiplier) noexcept {
-  const auto factors = reinterpret_cast<__m512i>(Words{} + multiplier);
-  return reinterpret_cast<Words>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(x), factors));
-}
-
-// In registers from the first round to the last. The multiplication reads the low halves alone, so that nothing need be
-// cut off: 32-bit lanes would have to be taken apart and put together again for every product.
-DLBRIDGE_ND_WIDE void generate_wide(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept {
-  constexpr int kVectors = 4, kWidth = 8;  // vectors side by side, as a product has to be waited for
+#if defined(DLBRIDGE_ND_IN_REGISTERS)
+// In registers from the first round to the last, a word in the low half of each 64 bits and anything above it. The
+// multiplication reads the low halves alone, so that nothing need be cut off: 32-bit lanes would have to be taken apart
+// and put together again for every product. kVectors side by side, as a product has to be waited for.
+template <int kBytes, int kVectors, class Multiply>
+[[gnu::always_inline]] inline void generate_in(Multiply multiply, const philox::Keys& keys, std::uint64_t counter,
+                                               Lanes& lanes) noexcept {
+  typedef std::uint64_t Words __attribute__((vector_size(kBytes)));
+  typedef std::uint32_t Halves __attribute__((vector_size(kBytes / 2)));
+  constexpr int kWidth = kBytes / 8;
+  constexpr std::uint64_t kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  Words order;
+  __builtin_memcpy(&order, kOrder, kBytes);
   for (int i = 0; i < kLanes; i += kVectors * kWidth) {
     Words x[4][kVectors];
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) {
-      x[0][j] = counter + static_cast<std::uint64_t>(i + j * kWidth) + Words{0, 1, 2, 3, 4, 5, 6, 7};
+      x[0][j] = order + (counter + static_cast<std::uint64_t>(i + j * kWidth));
       x[1][j] = x[0][j] >> 32;
       x[2][j] = x[3][j] = Words{};
     }
     for (const auto& key : keys.key) {
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
-        const Words p0 = times(x[0][j], philox::kMultiplier0), p1 = times(x[2][j], philox::kMultiplier1);
+        Words p0, p1;
+        multiply(x[0][j], philox::kMultiplier0, p0);
+        multiply(x[2][j], philox::kMultiplier1, p1);
         x[0][j] = p1 >> 32 ^ x[1][j] ^ std::uint64_t{key[0]};
         x[1][j] = p1;
         x[2][j] = p0 >> 32 ^ x[3][j] ^ std::uint64_t{key[1]};
@@ -72,14 +76,30 @@ DLBRIDGE_ND_WIDE void generate_wide(const philox::Keys& keys, std::uint64_t coun
     }
   }
 }
+
+#define DLBRIDGE_ND_GENERATE(name, isa, bytes, vectors, vector, product)                                        \
+  [[gnu::target(isa)]] void name(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept {      \
+    const auto multiply = [](const auto& x, std::uint32_t multiplier, auto& out) __attribute__((target(isa))) { \
+      using Words = std::remove_cvref_t<decltype(x)>;                                                           \
+      const auto a = reinterpret_cast<vector>(x), b = reinterpret_cast<vector>(Words{} + multiplier);           \
+      out = reinterpret_cast<Words>(product);                                                                   \
+    };                                                                                                          \
+    generate_in<bytes, vectors>(multiply, keys, counter, lanes);                                                \
+  }
+DLBRIDGE_ND_GENERATE(generate_in_ymm, "avx2", 32, 2, __m256i, _mm256_mul_epu32(a, b))
+// All of a mask: g++ 12 warns of the vector that its headers leave undefined where there is none.
+DLBRIDGE_ND_GENERATE(generate_in_zmm, "avx512f,avx512dq,avx512vl,avx2,fma", 64, 4, __m512i,
+                     _mm512_maskz_mul_epu32(0xff, a, b))
+#undef DLBRIDGE_ND_GENERATE
 #endif
 
 }  // namespace
 
 void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept {
-#if defined(DLBRIDGE_ND_WIDE)
+#if defined(DLBRIDGE_ND_IN_REGISTERS)
   if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return generate_wide(keys, counter, lanes);
+    return generate_in_zmm(keys, counter, lanes);
+  if (__builtin_cpu_supports("avx2")) return generate_in_ymm(keys, counter, lanes);
 #endif
   generate_plain(keys, counter, lanes);
 }

@@ -146,8 +146,9 @@ DLBRIDGE_ND_CLONES bool multiply_words(const philox::Integer<T>& sampler, const 
   return rejected == 0;
 }
 
-// Of two words each: the product of 128 bits by its halves' halves, which vectors can multiply.
-template <class T>
+// Of two words each: the product of 128 bits by its halves' halves, which vectors can multiply; those of a range's upper
+// half are left out where it is 0.
+template <bool kShort, class T>
 DLBRIDGE_ND_CLONES bool multiply_pairs(const philox::Integer<T>& sampler, const Lanes& lanes, T* __restrict out) {
   constexpr std::uint64_t kLow = 0xffffffffu;
   const auto r0 = static_cast<std::uint32_t>(sampler.range), r1 = static_cast<std::uint32_t>(sampler.range >> 32);
@@ -156,9 +157,10 @@ DLBRIDGE_ND_CLONES bool multiply_pairs(const philox::Integer<T>& sampler, const 
   for (int place = 0; place < 2; ++place) {
     for (int i = 0; i < kLanes; ++i) {
       const std::uint32_t w0 = lanes.x[2 * place][i], w1 = lanes.x[2 * place + 1][i];
-      const std::uint64_t a = std::uint64_t{w0} * r0, b = std::uint64_t{w0} * r1, c = std::uint64_t{w1} * r0;
+      const std::uint64_t a = std::uint64_t{w0} * r0, c = std::uint64_t{w1} * r0;
+      const std::uint64_t b = kShort ? 0 : std::uint64_t{w0} * r1, d = kShort ? 0 : std::uint64_t{w1} * r1;
       const std::uint64_t middle = (a >> 32) + (b & kLow) + (c & kLow);
-      values[place][i] = low + std::uint64_t{w1} * r1 + (b >> 32) + (c >> 32) + (middle >> 32);
+      values[place][i] = low + d + (b >> 32) + (c >> 32) + (middle >> 32);
       rejected |= (middle << 32 | (a & kLow)) < reject_below ? 1u : 0u;
     }
   }
@@ -176,7 +178,8 @@ DLBRIDGE_ND_CLONES void take_pairs(const philox::Integer<T>& sampler, const Lane
 template <class T>
 bool make_at_once(const philox::Integer<T>& sampler, const Lanes& lanes, T* out) {
   if constexpr (philox::Integer<T>::kCount == 4) return multiply_words(sampler, lanes, out);
-  else if (sampler.range != 0) return multiply_pairs(sampler, lanes, out);
+  else if (sampler.range >> 32 != 0) return multiply_pairs<false>(sampler, lanes, out);
+  else if (sampler.range != 0) return multiply_pairs<true>(sampler, lanes, out);
   else take_pairs(sampler, lanes, out);
   return true;
 }
@@ -203,8 +206,9 @@ int fill(const Sampler& sampler, const RandomArgs& args) {
     const int used = static_cast<int>((count + Sampler::kCount - 1) / Sampler::kCount);
     generate(keys, counter, lanes);
     if constexpr (philox::takes_normals<Sampler>()) make_normals(log, lanes, normals);
-    make(sampler, keys, counter, used, lanes, normals, values);
-    std::memcpy(out + first, values, static_cast<std::size_t>(count) * sizeof(T));
+    const bool whole = count == kBatch;
+    make(sampler, keys, counter, used, lanes, normals, whole ? out + first : values);
+    if (!whole) std::memcpy(out + first, values, static_cast<std::size_t>(count) * sizeof(T));
   }
   return 0;
 }
