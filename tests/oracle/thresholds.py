@@ -101,7 +101,10 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/sort.h:kLookAt": ELEMENTS,
         "host/sort.h:kRadixFrom": ELEMENTS,
         "host/sort.h:kSelectFrom": ELEMENTS,
+        "host/sort_order.cpp:kSpreadFrom": ELEMENTS,
+        "host/sort_order.cpp:kThreeDigits": ELEMENTS,
         "host/sort_order.cpp:kTiny": ELEMENTS,
+        "host/sort_order.cpp:kTwoDigits": ELEMENTS,
     },
     "index": {
         "cuda/index_combine_few.cu:kBlockValues": ELEMENTS,
@@ -174,7 +177,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/launch.cuh:kDevices""",
     "numbers that no array reaches, or past which nothing is counted": "cuda/index_loop.cuh:kMostPositions",
     "tables by dtype": "core/promotion.h:kTableSize functors/op_groups.h:kDTypeSlots",
-    "tables of numbers": "host/exp_log.cpp:kIntervals",
+    "tables of numbers, and samples": "host/exp_log.cpp:kIntervals host/sort_order.cpp:kSample",
     "of the random numbers, whose values the tests of the distributions reach": """random/binomial.h:kMostSteps
         random/counts.h:kMostSteps random/philox.h:kMultiplier0 random/philox.h:kMultiplier1
         random/variates.h:kSecond""",

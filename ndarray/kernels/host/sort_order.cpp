@@ -2,6 +2,7 @@
 // number, as many of the key's bits as there is room for; else keys and positions are sorted side by side.
 #include <algorithm>
 #include <bit>
+#include <bitset>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -79,6 +80,53 @@ void write_order(const Bits* keys, std::int64_t n, T* items, T* spare, std::int6
     items[i] = {static_cast<decltype(T::key)>(keys[i]), static_cast<decltype(T::index)>(i)};
   const T* const sorted = sort_items(items, spare, n);
   for (std::int64_t i = 0; i < n; ++i) order[i] = static_cast<std::int64_t>(sorted[i].index);
+}
+
+// --- by leading digits ----------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kSpreadFrom = 128;
+constexpr std::int64_t kTwoDigits = 1 << 14;    // elements that two digits tell apart
+constexpr std::int64_t kThreeDigits = 1 << 22;  // and three
+
+// Whether about as many of the keys differ in their first digit as of random numbers.
+bool are_spread(const std::uint64_t* keys, std::int64_t n) noexcept {
+  constexpr int kSample = 32;
+  std::bitset<kBuckets> seen;
+  for (std::int64_t i = 0; i < kSample; ++i) seen.set(digit(keys[n / kSample * i], 7));
+  return seen.count() >= kSample / 2;
+}
+
+// Insertion, for items that are hardly out of order; false where they are.
+bool insert_items(const std::uint64_t* keys, std::int64_t n, ShortItem* items) noexcept {
+  std::int64_t moves_left = 2 * n;
+  for (std::int64_t i = 1; i < n; ++i) {
+    const ShortItem item = items[i];
+    std::int64_t k = i;
+    for (; k > 0 && item.key <= items[k - 1].key; --k) {
+      if (item.key == items[k - 1].key && keys[item.index] >= keys[items[k - 1].index]) break;
+      items[k] = items[k - 1];
+    }
+    items[k] = item;
+    moves_left -= i - k;
+    if (moves_left < 0) return false;
+  }
+  return true;
+}
+
+// By as many leading digits as tell most of so many random keys apart, and insertion. False where these are not enough.
+bool order_spread(const std::uint64_t* keys, std::int64_t n, ShortItem* items, ShortItem* spare, std::int64_t* order) {
+  for (std::int64_t i = 0; i < n; ++i)
+    items[i] = {static_cast<std::uint32_t>(keys[i] >> 32), static_cast<std::uint32_t>(i)};
+  const auto by_digits = [&]<int digits>() {
+    return radix_sort<digits>(items, spare, n,
+                              [](const ShortItem& x) { return std::uint64_t{x.key} >> (32 - digits * kDigitBits); });
+  };
+  ShortItem* const sorted = n <= kTwoDigits     ? by_digits.template operator()<2>()
+                            : n <= kThreeDigits ? by_digits.template operator()<3>()
+                                                : by_digits.template operator()<4>();
+  if (!insert_items(keys, n, sorted)) return false;
+  for (std::int64_t i = 0; i < n; ++i) order[i] = sorted[i].index;
+  return true;
 }
 
 constexpr std::int64_t kTiny = 6;  // elements that are inserted one by one
@@ -239,14 +287,23 @@ class Orders {
       if (!packs_ || args_.n >= kRadixFrom) return count_order(keys, args_.n, order), true;
     }
     if (packs_ && pack_order(keys, args_.n, places, spare_.get(), order)) return true;
-    if (sizeof(Bits) <= 4 && args_.n <= std::numeric_limits<std::uint32_t>::max())
-      return write_by(short_items_, keys, order);
+    const bool is_short = args_.n <= std::numeric_limits<std::uint32_t>::max();
+    if (sizeof(Bits) <= 4 && is_short) return write_by(short_items_, keys, order);
+    if constexpr (sizeof(Bits) == 8) {
+      if (is_short && args_.n >= kSpreadFrom && are_spread(keys, args_.n) && has_room(short_items_) &&
+          order_spread(keys, args_.n, short_items_.items.get(), short_items_.spare.get(), order))
+        return true;
+    }
     return write_by(long_items_, keys, order);
   }
   template <class T>
-  bool write_by(Items<T>& memory, const Bits* keys, std::int64_t* order) {
+  bool has_room(Items<T>& memory) {
     if (memory.items == nullptr) memory = {room_for<T>(args_.n), room_for<T>(args_.n)};
-    if (memory.items == nullptr || memory.spare == nullptr) return false;
+    return memory.items != nullptr && memory.spare != nullptr;
+  }
+  template <class T>
+  bool write_by(Items<T>& memory, const Bits* keys, std::int64_t* order) {
+    if (!has_room(memory)) return false;
     write_order(keys, args_.n, memory.items.get(), memory.spare.get(), order);
     return true;
   }

@@ -200,9 +200,13 @@ class _Draws:
 
     def _order(self, n: int, device: DeviceLike) -> ndarray:
         """A permutation of range(n): the order of random keys; equal ones keep theirs, so that it never fails."""
+        if device is None:
+            device = self._device
         if n == 0:
-            return _native.empty((0,), _INT64, device=self._device if device is None else device)
-        return _native.argsort(self._draw("integer", (n,), _UINT64, None, device), 0, False, True)
+            return _native.empty((0,), _INT64, device=device)
+        keys = _native.empty((n,), _UINT64, device=device)
+        self._bits.fill(keys, "integer")
+        return _native.argsort(keys, 0, False, True)
 
     def permutation(self, x: Any, axis: int = 0, *, device: DeviceLike = None) -> ndarray:
         """A copy of an array with its parts along an axis in random order; of an integer n, the numbers below it."""
@@ -224,8 +228,11 @@ class _Draws:
         from dlbridge.nd._indexing import take_along_axis
 
         a = as_array(x)
-        flat = a.ravel() if axis is None else a
+        flat = a.ravel() if axis is None and a.ndim != 1 else a
         along = 0 if axis is None else normalize_axis(axis, a.ndim, "permuted")
+        if flat.ndim == 1:
+            result = _native.take(flat, self._order(flat.size, flat.device), 0)
+            return into(out, result if a.ndim == 1 else result.reshape(a.shape), "permuted")
         keys = self._draw("integer", flat.shape, _UINT64, None, a.device)
         result = take_along_axis(flat, _native.argsort(keys, along, False, True), along) if a.size else flat.copy()
         return into(out, result.reshape(a.shape), "permuted")

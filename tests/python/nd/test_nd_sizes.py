@@ -6,6 +6,13 @@ import numpy as np
 import pytest
 from dlbridge import nd
 
+WORDS = {
+    "random": lambda words: words,
+    "alike behind the first digit": lambda words: words & np.uint64(0xFF << 56),
+    "with equal ones": lambda words: words >> np.uint64(52) << np.uint64(52),
+    "different in the last digits": lambda words: words & np.uint64(0xFF000000_00000FFF),
+}
+
 # One block sorts up to 1,024 or 2,048 elements; above, several passes do.
 SCATTERED = [1, 2, 1023, 1025, 2047, 2048, 2049, 4097, 100_000]
 EXTENTS = [0, 1, 2, 3, 16, 17, 64, 200]
@@ -174,3 +181,14 @@ def test_interp_of_numbers_in_any_order_is_numpys(knots, order, device):
             got = nd.interp(*(nd.asarray(a, device=device) for a in (x, xp, fp)), **ends)
             want = np.where(np.isnan(x), np.nan, np.interp(x, xp, fp, **ends))  # NumPy's NaN is lost at a single knot
             np.testing.assert_allclose(nd.asnumpy(got), want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64"])
+@pytest.mark.parametrize("size", [127, 128, 1000, (1 << 14) - 1, (1 << 14) + 1, (1 << 22) + 1])
+@pytest.mark.parametrize("kind", WORDS)
+def test_words_far_apart_are_put_in_order_and_equal_ones_keep_theirs(kind, size, dtype, device):
+    if size > 1 << 20 and (kind not in ("random", "with equal ones") or dtype == "int64"):
+        pytest.skip("one of each way is enough")
+    words = WORDS[kind](np.random.default_rng(size).integers(0, (1 << 64) - 1, size, "uint64", True)).astype(dtype)
+    got = nd.argsort(nd.asarray(words, device=device), stable=True)
+    np.testing.assert_array_equal(got.get(), np.argsort(words, kind="stable"))
