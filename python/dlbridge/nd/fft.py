@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._dtypes import DType
 
 ndarray = _native.ndarray
+_FLOAT64 = BY_NAME["float64"]
 
 __all__ = [
     "fft",
@@ -120,6 +121,8 @@ def _transform(
     else:
         repeated = len(axes) > 1 and len(set(axes)) != len(axes)
         library = _scipys()
+        if kind_of(x.dtype) in "biu":
+            x = x.astype(_FLOAT64)
         if library is not None and not repeated and x.dtype.name in COMPUTED:  # it keeps precision, and never warns
             found = _native.call_sharing(getattr(library, name), x, *_where(name, extents, axes), norm)
             return into(out, found, operation)
