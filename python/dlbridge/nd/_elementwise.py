@@ -168,6 +168,9 @@ def divmod(
     out: tuple[ndarray | None, ndarray | None] | None = None,
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
+    on_host = isinstance(x1, _native.HostArray) and isinstance(x2, _native.HostArray)
+    if out is out1 is out2 is None and on_host and x1.size < _LARGE and x2.size < _LARGE:
+        return x1.__divmod__(x2)
     results = _large_integers_by_numpy("divmod", x1, x2)
     if results is None:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
@@ -256,6 +259,9 @@ def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     if parts is not None:
         return parts
     x = _as_reals(x, "modf")
+    parts = _native.modf_on_host(x)  # of integers, which are float64 now
+    if parts is not None:
+        return parts
     whole: ndarray = _native.trunc(x)
     fraction = _native.where(_native.isinf(x), 0.0, x - whole)
     return _native.copysign(fraction, x), whole
@@ -263,6 +269,8 @@ def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
 
 def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = None) -> ndarray:
     """Powers computed in float64 or complex128; dtype: which of the two."""
+    if dtype is None and type(x2) is float and isinstance(x1, _native.HostArray) and x1.dtype == "float64":
+        return _native.power(x1, x2)
     operands = as_operands(x1, x2)
     wide = BY_NAME["complex128" if any(kind_of(a.dtype) == "c" for a in operands) else "float64"]
     if dtype is not None:

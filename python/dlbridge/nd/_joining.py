@@ -161,7 +161,11 @@ def resize(a: ArrayLike, new_shape: Shape) -> ndarray:
         x = _native.empty(shape, a.dtype, device=a.device)
         x.fill(0)
         return x
-    return tile(a.ravel(), -(-total // a.size))[:total].reshape(shape)
+    times = -(-total // a.size)
+    over = _native.broadcast_to(a.ravel(), (times, a.size))
+    if times * a.size == total:
+        return over.reshape(shape, copy=True)
+    return over.reshape((times * a.size,), copy=True)[:total].reshape(shape)
 
 
 def _in_a_line(a: ndarray) -> ndarray:

@@ -12,7 +12,7 @@ from dlbridge.nd._arguments import as_array, broadcast_shapes, normalize_axes, n
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from dlbridge.nd._arguments import ArrayLike, Axis, Shape
@@ -138,16 +138,27 @@ def squeeze(a: ArrayLike, /, axis: Axis = None) -> ndarray:
     return as_array(a).squeeze(axis)
 
 
+def _each(function: Callable[[ndarray], ndarray], arys: tuple[ArrayLike, ...]) -> Any:
+    """What a function gives for an array, or a tuple for several."""
+    return function(as_array(arys[0])) if len(arys) == 1 else tuple(function(as_array(a)) for a in arys)
+
+
+def _atleast_1d(a: ndarray) -> ndarray:
+    return a if a.ndim else a.reshape((1,))
+
+
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Each array with one dimension or more, as a view; a tuple for several."""
-    views = [a if a.ndim else a.reshape((1,)) for a in map(as_array, arys)]
-    return views[0] if len(views) == 1 else tuple(views)
+    return _each(_atleast_1d, arys)
+
+
+def _atleast_2d(a: ndarray) -> ndarray:
+    return a if a.ndim >= 2 else a.reshape((1, a.size))
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Each array with two dimensions or more (new ones in front), as a view; a tuple for several."""
-    views = tuple(a if a.ndim >= 2 else a.reshape(1, a.size) for a in map(as_array, arys))
-    return views[0] if len(views) == 1 else views
+    return _each(_atleast_2d, arys)
 
 
 def _atleast_3d(a: ndarray) -> ndarray:
@@ -158,8 +169,7 @@ def _atleast_3d(a: ndarray) -> ndarray:
 
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Each array with three dimensions or more, as a view; a tuple for several. Source: NumPy."""
-    views = tuple(_atleast_3d(as_array(a)) for a in arys)
-    return views[0] if len(views) == 1 else views
+    return _each(_atleast_3d, arys)
 
 
 def broadcast_to(x: ArrayLike, /, shape: Shape) -> ndarray:

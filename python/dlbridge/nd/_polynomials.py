@@ -46,8 +46,11 @@ def _beside(*given: Any) -> list[ndarray]:
 
 def _aligned(a: Any, b: Any) -> tuple[ndarray, ndarray]:
     x, y = map(_coefficients, _beside(a, b))
-    n = max(x.size, y.size)
-    return concatenate([_zeros(n - x.size, x), x]), concatenate([_zeros(n - y.size, y), y])
+    if x.size < y.size:
+        x = concatenate([_zeros(y.size - x.size, x), x])
+    elif y.size < x.size:
+        y = concatenate([_zeros(x.size - y.size, y), y])
+    return x, y
 
 
 def polyadd(a1: Any, a2: Any) -> Any:

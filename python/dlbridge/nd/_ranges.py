@@ -41,6 +41,8 @@ def arange(
     plain: ndarray | None = _native.arange(start, stop, step, dtype, device)
     if plain is not None:
         return plain
+    if dtype is not None and kind_of(resolve(dtype)) == "c":
+        return arange(start, stop, step, device=device).astype(dtype)
     start, stop, step = (value if isinstance(value, (int, float)) else _number(value) for value in (start, stop, step))
     if step == 0:
         raise ValueError("arange(): step is 0, so that stop is never reached. Give another step")

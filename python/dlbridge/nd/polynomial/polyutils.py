@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays
-from dlbridge.nd._dtypes import float_for, kind_of
+from dlbridge.nd._dtypes import kind_of
+from dlbridge.nd._host import inexact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,16 +25,21 @@ def as_series(alist: Any, trim: bool = True) -> list[ndarray]:
     """
     parts = list(alist) if isinstance(alist, ndarray) else as_arrays(*alist)
     vectors = [part.reshape((1,)) if part.ndim == 0 else part for part in parts]
+    if not vectors or not all(x.ndim == 1 and x.size and kind_of(x.dtype) != "b" for x in vectors):
+        _refuse(vectors)
+    if trim:
+        vectors = [trimseq(x) for x in vectors]
+    dtype = inexact(*vectors)
+    return [x.astype(dtype) for x in vectors]
+
+
+def _refuse(vectors: list[ndarray]) -> None:
     if any(x.ndim != 1 for x in vectors) or not vectors:
         raise ValueError("as_series(): the coefficients have two axes or more; give one vector or several")
     if any(x.size == 0 for x in vectors):
         raise ValueError("as_series(): a vector has no coefficient; give one or more")
     if any(kind_of(x.dtype) == "b" for x in vectors):
         raise ValueError("as_series(): coefficients are bool; give numbers: astype('float64')")
-    if trim:
-        vectors = [trimseq(x) for x in vectors]
-    dtype = _native.result_type(*[float_for(x.dtype) for x in vectors])
-    return [x.astype(dtype) for x in vectors]
 
 
 def trimseq(seq: ArrayLike) -> ndarray:
@@ -43,6 +49,8 @@ def trimseq(seq: ArrayLike) -> ndarray:
         raise TypeError("trimseq(): a number has no end; give a vector")
     if x.ndim > 1:
         raise ValueError(f"trimseq(): the shape is {x.shape}; give a vector")
+    if isinstance(x, _native.HostArray) and x.size and x.item(-1):
+        return x[:]
     kept = _native.nonzero(x)[0]
     return x[: max(1, int(kept[-1]) + 1 if kept.size else 1)] if x.size else x
 
