@@ -168,8 +168,13 @@ def divmod(
     out: tuple[ndarray | None, ndarray | None] | None = None,
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
-    on_host = isinstance(x1, _native.HostArray) and isinstance(x2, _native.HostArray)
-    if out is out1 is out2 is None and on_host and x1.size < _LARGE and x2.size < _LARGE:
+    if (
+        out is None
+        and out1 is out2 is None
+        and isinstance(x1, _native.HostArray)
+        and isinstance(x2, _native.HostArray)
+        and max(x1.size, x2.size) < _LARGE
+    ):
         return x1.__divmod__(x2)
     results = _large_integers_by_numpy("divmod", x1, x2)
     if results is None:
