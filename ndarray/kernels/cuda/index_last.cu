@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ndarray/kernels/cuda/index_loop.cuh"
+#include "ndarray/kernels/cuda/lanes.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
 namespace {
@@ -58,7 +59,6 @@ struct BlockPlaces {
 // takes longer than the operations on places that few share.
 template <class Entry>
 __device__ void keep_one_a_block(Entry* table, Entry* const (&to)[kAtOnce], Entry (&entry)[kAtOnce]) {
-  constexpr unsigned kAllLanes = 0xffffffff;
   __shared__ BlockPlaces<kIndexThreads * kAtOnce> seen;
   const unsigned lane = threadIdx.x % 32;
   unsigned long long place[kAtOnce];
