@@ -173,7 +173,8 @@ Status stack(Parts parts, int axis, const JoinOptions& options, Tensor& result) 
 }
 
 namespace {
-// Whether a dense copy is to be repeated: on the host, where rows would be gathered as often from elements that lie apart.
+// Whether a dense copy is to be repeated: on the host, where rows would be gathered as often from elements that lie
+// apart.
 bool pays_to_gather(const Tensor& x, int axis, std::int64_t times) noexcept {
   const std::span strides(x.dl.strides, static_cast<std::size_t>(x.dl.ndim));
   return is_host(x.dl.device) && times > 1 && axis < x.dl.ndim - 1 &&
@@ -220,8 +221,8 @@ Status repeated_positions(const Tensor& counts, Tensor& out) {
   DLBRIDGE_TRY(make_array(out, DType::kInt64, {&total, 1}, counts.dl.device));
   auto* position = static_cast<std::int64_t*>(out.dl.data);
   std::int64_t* const end = position + total;
-  // Another thread may have written to the counts since: no more than there is room for is believed. Small counts, which
-  // no branch can tell apart, are written as the largest of them, and the next position over what is too much.
+  // Another thread may have written to the counts since: no more than there is room for is believed. Small counts,
+  // which no branch can tell apart, are written as the largest of them, and the next position over what is too much.
   constexpr std::int64_t kSmall = 4;
   for (std::int64_t i = 0; i < counts.size; ++i) {
     const std::int64_t count = std::clamp(count_at(i), std::int64_t{0}, end - position);

@@ -146,8 +146,8 @@ DLBRIDGE_ND_CLONES bool multiply_words(const philox::Integer<T>& sampler, const 
   return rejected == 0;
 }
 
-// Of two words each: the product of 128 bits by its halves' halves, which vectors can multiply; those of a range's upper
-// half are left out where it is 0.
+// Of two words each: the product of 128 bits by its halves' halves, which vectors can multiply; those of a range's
+// upper half are left out where it is 0.
 template <bool kShort, class T>
 DLBRIDGE_ND_CLONES bool multiply_pairs(const philox::Integer<T>& sampler, const Lanes& lanes, T* __restrict out) {
   constexpr std::uint64_t kLow = 0xffffffffu;

@@ -390,13 +390,14 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: i
 def spacing(x: ArrayLike, /) -> ndarray:
     """The distance to the next number away from zero."""
     found = _native.spacing_on_host(x)
-    if found is None:
-        x = _as_reals(x, "spacing")
-        found = _native.spacing_on_host(x)
     if found is not None:
         return found
-    away = _native.copysign(float("inf"), x + 0.0)  # the zeros have one spacing
-    return _native.nextafter(x, away) - x
+    a = _as_reals(x, "spacing")
+    found = _native.spacing_on_host(a)
+    if found is not None:
+        return found
+    away = _native.copysign(float("inf"), a + 0.0)  # the zeros have one spacing
+    return _native.nextafter(a, away) - a
 
 
 def _sign_of_infinity(x: ndarray, sign: float) -> ndarray:

@@ -151,9 +151,10 @@ def copyto(dst: ndarray, src: ArrayLike, casting: str = "same_kind", where: Arra
     if where is True:
         _native.copyto(dst, source, casting)
         return
-    surplus = getattr(source, "ndim", 0) - dst.ndim
-    if surplus > 0 and prod(source.shape[:surplus]) == 1:  # leading axes that dst has not, of one element
-        source = source.reshape(source.shape[surplus:])
+    if isinstance(source, ndarray) and source.ndim > dst.ndim:
+        surplus = source.ndim - dst.ndim
+        if prod(source.shape[:surplus]) == 1:  # leading axes that dst has not, of one element
+            source = source.reshape(source.shape[surplus:])
     mask = as_array(where, dst)
     if hasattr(where, "dtype") and mask.dtype != "bool":  # Python's numbers and lists count as truth values
         raise TypeError(f"copyto(): where is {mask.dtype}; it must be bool. Compare with 0 first")

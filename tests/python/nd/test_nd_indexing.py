@@ -243,7 +243,7 @@ def test_rows_chosen_and_dropped_by_a_mask_are_numpys(share, shape, axis, dtype)
     y, chosen = nd.array(x, device="cpu"), nd.array(mask, device="cpu")
     check(nd.compress(chosen, y, axis), np.compress(mask, x, axis))
     check(nd.delete(y, chosen, axis), np.delete(x, mask, axis))
-    check(nd.compress(nd.array(x.ravel() > 0), y), np.compress(x.ravel() > 0, x))
+    check(nd.compress(nd.array(x.ravel() > 0, device="cpu"), y), np.compress(x.ravel() > 0, x))
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 5, 6, 40])
