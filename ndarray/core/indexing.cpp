@@ -223,8 +223,10 @@ Status make_loop(const Tensor& x, const Selection& s, const Indices& indices, In
   return {};
 }
 
-// Innermost first, merged: `loop` is, too. values: the dense or broadcast operand with the loop's shape.
-Status fill_args(IndexLoop& loop, const Tensor& values, std::size_t arrays, IndexArgs& args) {
+// Innermost first, merged: `loop` is, too. values: the dense or broadcast operand with the loop's shape. `axes`: the
+// order in which they are walked, innermost first.
+Status fill_args(IndexLoop& loop, const Tensor& values, std::span<const std::int8_t> axes, std::size_t arrays,
+                 IndexArgs& args) {
   std::int64_t value[kMaxDims];
   for (std::size_t k = 0; k < loop.ndim; ++k) value[k] = values.dl.strides[k] * values.itemsize();
   std::int64_t* rows[2 + kMaxIndexArrays];
@@ -232,8 +234,13 @@ Status fill_args(IndexLoop& loop, const Tensor& values, std::size_t arrays, Inde
   rows[1] = value;
   for (std::size_t a = 0; a < arrays; ++a) rows[2 + a] = loop.index[a];
   const auto count = static_cast<int>(2 + arrays), ndim = static_cast<int>(loop.ndim);
-  std::reverse(loop.shape, loop.shape + ndim);
-  for (int k = 0; k < count; ++k) std::reverse(rows[k], rows[k] + ndim);
+  const auto reorder = [&](std::int64_t* row) {
+    std::int64_t in_order[kMaxDims];
+    for (std::size_t k = 0; k < axes.size(); ++k) in_order[k] = row[axes[k]];
+    std::copy_n(in_order, axes.size(), row);
+  };
+  reorder(loop.shape);
+  for (int k = 0; k < count; ++k) reorder(rows[k]);
   args.ndim = merge_dims(loop.shape, ndim, rows, count);
   if (args.ndim > kLoopDims)
     return index_error("this advanced index needs more than 12 loop dimensions. Index in two steps");
@@ -262,6 +269,9 @@ struct IndexCall {
   Selection selection;
   Indices indices;
   IndexLoop loop;
+  std::int8_t axes[kMaxDims];  // in which order the loop is walked: innermost first
+
+  Dims shape() const noexcept { return {loop.shape, loop.ndim}; }
 };
 
 Status plan(const Tensor& x, std::span<const IndexItem> items, bool writes, IndexCall& call) {
@@ -272,7 +282,27 @@ Status plan(const Tensor& x, std::span<const IndexItem> items, bool writes, Inde
                          ", the array on " + device_name(x.dl.device) + ". Move it there first");
   DLBRIDGE_TRY(prepare_indices(call.selection, call.indices));
   if (writes) DLBRIDGE_TRY(separate_indices(x, call.indices));
-  return make_loop(x, call.selection, call.indices, call.loop);
+  DLBRIDGE_TRY(make_loop(x, call.selection, call.indices, call.loop));
+  for (std::size_t k = 0; k < call.loop.ndim; ++k) call.axes[k] = static_cast<std::int8_t>(call.loop.ndim - 1 - k);
+  return {};
+}
+
+// Has the loop run as x lies, on the host, where one row of positions takes the place of an axis behind others; false
+// where that is C order. As in NumPy, such a result need not be in C order.
+bool walk_in_memory_order(const Tensor& x, IndexCall& call) {
+  const std::size_t place = call.selection.array_place;
+  if (!is_host(x.dl.device) || place == 0 || call.indices.count != 1 || call.indices.ndim != 1) return false;
+  const auto& [index, axis] = call.indices.arrays[0];
+  if (axis < 0) return false;
+  std::int64_t strides[kMaxDims];
+  std::copy_n(call.loop.base, call.loop.ndim, strides);
+  strides[place] = x.dl.strides[axis] * x.itemsize();
+  Tensor along_x;
+  along_x.dl.ndim = static_cast<std::int32_t>(call.loop.ndim);
+  along_x.dl.shape = call.loop.shape;
+  along_x.dl.strides = strides;
+  const Tensor* input = &along_x;
+  return !memory_order({&input, 1}, call.shape(), call.axes);
 }
 
 Status check_positions(const Tensor& index, std::int64_t extent) {
@@ -308,7 +338,7 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
   args.combine = combine.value_or(Op::kAdd);
   args.dtype = dtype_of(x);
   args.arrays = 0;
-  DLBRIDGE_TRY(fill_args(call.loop, values, call.indices.count, args));
+  DLBRIDGE_TRY(fill_args(call.loop, values, {call.axes, call.loop.ndim}, call.indices.count, args));
   for (std::size_t k = 0; k < call.indices.count; ++k) {
     const auto& [index, axis] = call.indices.arrays[k];
     if (axis < 0) continue;  // a 0-d bool index only repeats
@@ -383,16 +413,20 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
   return make_view(x, {s.shape, s.ndim}, {s.strides, s.ndim}, s.offset, out);
 }
 
-Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds) {
+Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds, CopyOrder order) {
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
+  if (order == CopyOrder::kKeep && walk_in_memory_order(x, call)) {
+    DLBRIDGE_TRY(make_array_as(out, dtype_of(x), call.shape(), {call.axes, call.loop.ndim}, x.dl.device));
+    return launch(x, call, out, false);
+  }
   if (pays_to_gather(x, call)) {
     Tensor dense;
     DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, dense));
-    return gather_at(dense, items, out, bounds);
+    return gather_at(dense, items, out, bounds, order);
   }
-  DLBRIDGE_TRY(make_array(out, dtype_of(x), {call.loop.shape, call.loop.ndim}, x.dl.device));
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), call.shape(), x.dl.device));
   return launch(x, call, out, false);
 }
 
@@ -426,7 +460,7 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
   }
   Tensor shorter;
   DLBRIDGE_TRY(drop_leading_ones(source, static_cast<int>(call.loop.ndim), shorter));
-  DLBRIDGE_TRY(broadcast_view(*source, {call.loop.shape, call.loop.ndim}, spread));
+  DLBRIDGE_TRY(broadcast_view(*source, call.shape(), spread));
   return launch(x, call, spread, true, combine);
 }
 

@@ -29,8 +29,9 @@ bool is_basic(std::span<const IndexItem> items) noexcept;
 Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 
 // With index arrays: a copy. Indices that the bounds refuse are an IndexError on the host; CUDA clamps them to the
-// axis.
-Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds = Bounds::kRefuse);
+// axis. With kKeep the result may lie as x does, on the host: positions along an axis behind others.
+Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds = Bounds::kRefuse,
+                 CopyOrder order = CopyOrder::kC);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
 // or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum.
 Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value,

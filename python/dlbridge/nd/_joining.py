@@ -225,8 +225,8 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
     if isinstance(a, _native.HostArray):
         few = _few_positions(obj, extent)
         if few is not None:
-            # As NumPy's, in Fortran's order where `a` is, unless positions are listed.
-            return _joined(a, axis, _between(a, axis, sorted(set(few)), 1), isinstance(obj, (int, slice)))
+            # As NumPy's, in Fortran's order where `a` is, unless positions of the first axis are listed.
+            return _joined(a, axis, _between(a, axis, sorted(set(few)), 1), axis > 0 or isinstance(obj, (int, slice)))
     kept = _native.empty((extent,), "bool", device=a.device)
     kept.fill(True)
     if isinstance(obj, slice):

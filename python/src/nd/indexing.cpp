@@ -107,7 +107,9 @@ PyObject* get_item(PyObject* self, PyObject* object) {
   Key key;
   parse_key(object, x.dl.device, key);
   return make_result("ndarray[key]", [&](Tensor& out) {
-    return core::is_basic(key.get()) ? core::view_at(x, key.get(), out) : core::gather_at(x, key.get(), out);
+    return core::is_basic(key.get())
+               ? core::view_at(x, key.get(), out)
+               : core::gather_at(x, key.get(), out, core::Bounds::kRefuse, core::CopyOrder::kKeep);
   });
 }
 

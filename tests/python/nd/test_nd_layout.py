@@ -90,6 +90,39 @@ def test_reductions_and_scans_keep_the_order_of_the_axes_in_memory(expression, l
         assert got.flags.f_contiguous == want.flags.f_contiguous
 
 
+PICKED = """
+x[:, j]
+x[:, :, j]
+x[..., -1 - j]
+x[:, m]
+x[:, None, :, j]
+x[:, 0, j]
+x[1, :, j]
+x[::-1, j]
+"""
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("a vector backwards", "no dimension")])
+@pytest.mark.parametrize("expression", rows(PICKED))
+def test_what_an_index_behind_others_picks_may_lie_as_the_array_does(expression, layout, device):
+    base = np.arange(24.0).reshape(2, 3, 4)
+    x, y = LAYOUTS[layout](base), LAYOUTS[layout](put(base, device))
+    positions = np.array([0, 0, -1])
+    if min(x.shape) == 0:
+        positions = positions[:0]
+    mask = np.arange(x.shape[1]) % 2 == 0
+    theirs = eval(expression, {"x": x, "j": positions, "m": mask})
+    ours = eval(expression, {"x": y, "j": put(positions, device), "m": put(mask, device)})
+    check(ours, theirs)
+
+
+def test_columns_picked_from_a_transposed_array_of_the_host_are_copied_whole():
+    x = nd.arange(12, device="cpu").reshape(4, 3).T
+    assert x[:, [0, 2]].flags.f_contiguous
+    assert nd.delete(x, [1], 1).flags.f_contiguous
+    assert nd.take(x, [0, 2], 1).flags.c_contiguous  # as NumPy's
+
+
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_pickle_keeps_values_and_fortran_order(layout, protocol, device):
