@@ -236,6 +236,14 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
     if (op == ReduceOp::kMin) op = ReduceOp::kAll;
     if (op == ReduceOp::kMax) op = ReduceOp::kAny;
   }
+  const bool of_magnitudes = op == ReduceOp::kNorm1 || op == ReduceOp::kNormInf || op == ReduceOp::kNormMinusInf;
+  if (of_magnitudes && is_complex(dtype_of(x)) &&
+      is_host(x.dl.device)) {  // vectors take them, before they are added up
+    Tensor magnitudes;
+    const Input input{&x, {}};
+    DLBRIDGE_TRY(elementwise(Op::kAbsolute, {&input, 1}, {}, magnitudes));
+    return reduce(op, magnitudes, axes, options, result);
+  }
   const Dtypes dtypes = choose_dtypes(op, dtype_of(x), options.dtype);
   const Shapes shapes = result_shapes(x, axes, options.keepdims);
   const Dims kept(shapes.kept, shapes.kept_ndim), full(shapes.full, shapes.full_ndim);

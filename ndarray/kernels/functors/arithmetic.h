@@ -104,26 +104,27 @@ template <class T>
 DLBRIDGE_ND_HD inline T hypot(T x, T y) noexcept {
 #if !defined(__CUDA_ARCH__)
   // Scaled where a square could overflow, or lose digits below the least normal number: choices, so that it is vectors.
-  if constexpr (sizeof(T) == 4) {
-    x = std::fabs(x), y = std::fabs(y);
-    const T larger = x > y ? x : y;
-    const bool is_large = larger > T(0x1p60), is_small = larger < T(0x1p-40);
-    const T scale = is_large ? T(0x1p-70) : is_small ? T(0x1p100) : T(1);
-    const T back = is_large ? T(0x1p70) : is_small ? T(0x1p-100) : T(1);
-    const T length = std::sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back;
-    const T infinity = std::numeric_limits<T>::infinity();
-    return x == infinity || y == infinity ? infinity : length;
-  }
-#endif
+  constexpr bool single = sizeof(T) == 4;
+  constexpr T kLarge = single ? T(0x1p60) : T(0x1p500), kSmall = single ? T(0x1p-40) : T(0x1p-400);
+  constexpr T kDown = single ? T(0x1p-70) : T(0x1p-600), kUp = single ? T(0x1p100) : T(0x1p700);
+  x = std::fabs(x), y = std::fabs(y);
+  const T larger = x > y ? x : y, smaller = x > y ? y : x;  // of a NaN: that is the smaller, and makes the sum one
+  const bool is_large = larger > kLarge, is_small = larger < kSmall;
+  const T scale = is_large ? kDown : is_small ? kUp : T(1);
+  const T back = is_large ? T(1) / kDown : is_small ? T(1) / kUp : T(1);
+  const T a = larger * scale, b = smaller * scale;
+  const T length = std::sqrt(a * a + b * b) * back;
+  const T infinity = std::numeric_limits<T>::infinity();
+  return x == infinity || y == infinity ? infinity : length;
+#else
   const T length = std::hypot(x, y);
-#if defined(__CUDA_ARCH__)
   // CUDA's for double (13.0) is infinite beside the largest numbers, where the larger one alone is the length.
   if constexpr (sizeof(T) == 8) {
     const T larger = std::fmax(std::fabs(x), std::fabs(y)), smaller = std::fmin(std::fabs(x), std::fabs(y));
     if (std::isinf(length) && !std::isinf(larger) && smaller <= larger * T(0x1p-27)) return larger;
   }
-#endif
   return length;
+#endif
 }
 
 template <class A>

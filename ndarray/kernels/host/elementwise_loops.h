@@ -150,13 +150,10 @@ DLBRIDGE_ND_CLONES_WITHOUT_FMA void complex_op_loop(char* const* data, const std
   any_op_loop<op, compute>(data, strides, n);
 }
 
-// |z| of the parts as two inputs, which vectors take apart.
+// |z|: neither a product nor a sum of complex numbers.
 template <DType compute>
 DLBRIDGE_ND_CLONES void length_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
-  using Part = real_t<type_of_t<compute>>;
-  char* const parts[] = {data[0], data[1], data[1] + sizeof(Part)};
-  const std::int64_t part_strides[] = {strides[0], strides[1], strides[1]};
-  any_op_loop<Op::kHypot, dtype_of_native<Part>::value>(parts, part_strides, n);
+  any_op_loop<Op::kAbsolute, compute>(data, strides, n);
 }
 
 template <DTypeSet within>
