@@ -1,4 +1,4 @@
-// Bits in bytes, on the host; as in positions.h, `done` is false where the general way is to be taken.
+// Bits in bytes; as in positions.h, `done` is false for arrays of another dtype.
 #pragma once
 
 #include "ndarray/core/array.h"

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ndarray/core/dense.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/ready.h"
 #include "ndarray/kernels/host/float_parts.h"
@@ -21,32 +22,25 @@ void with_float(DType dtype, F f) {
   else f(double());
 }
 
-// Two arrays of the shape of x, made by kernel(x's elements, T()) of its type.
-template <class Kernel>
-Status split(const Tensor& x, DType second_dtype, Tensor& first, Tensor& second, bool& done, Kernel kernel) {
-  done = takes(x);
+// Two arrays as x lies.
+Status split(DenseOp op, const Tensor& x, DType second_dtype, Tensor* parts, bool& done) {
+  done = contains(kFloatSet, dtype_of(x));
   if (!done) return {};
-  DLBRIDGE_TRY(make_array(first, dtype_of(x), shape_of(x), x.dl.device));
-  DLBRIDGE_TRY(make_array(second, second_dtype, shape_of(x), x.dl.device));
-  const Tensor* const used[] = {&x};
-  KernelCall call(x.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  with_float(dtype_of(x), [&]<class T>(T) { kernel.template operator()<T>(); });
-  return call.end(0, "a split of floats");
+  const Tensor* const inputs[] = {&x};
+  const DType dtypes[] = {dtype_of(x), second_dtype};
+  DenseArgs args{};
+  args.op = op;
+  return run_dense(args, inputs, dtypes, parts, "a split of floats");
 }
 
 }  // namespace
 
-Status split_exponents(const Tensor& x, Tensor& mantissas, Tensor& exponents, bool& done) {
-  return split(x, DType::kInt32, mantissas, exponents, done, [&]<class T>() {
-    host_kernels::split_exponents(elements<T>(x), x.size, elements<T>(mantissas), elements<std::int32_t>(exponents));
-  });
+Status split_exponents(const Tensor& x, Tensor (&parts)[2], bool& done) {
+  return split(DenseOp::kSplitExponents, x, DType::kInt32, parts, done);
 }
 
-Status split_wholes(const Tensor& x, Tensor& fractions, Tensor& wholes, bool& done) {
-  return split(x, dtype_of(x), fractions, wholes, done, [&]<class T>() {
-    host_kernels::split_wholes(elements<T>(x), x.size, elements<T>(fractions), elements<T>(wholes));
-  });
+Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done) {
+  return split(DenseOp::kSplitWholes, x, dtype_of(x), parts, done);
 }
 
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {

@@ -1,5 +1,5 @@
-// Floats taken apart and put together on the host, in one pass. As in positions.h, `done` is false where the general
-// way is to be taken: for arrays that are not dense, of another device or dtype.
+// Floats taken apart and put together, in one pass. As in positions.h, `done` is false where the general way is to be
+// taken: for arrays of another dtype, and but for the first two such as are not dense or not on the host.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace dlbridge::nd {
 
-// Mantissas and exponents (int32), or fractions and wholes.
-Status split_exponents(const Tensor& x, Tensor& mantissas, Tensor& exponents, bool& done);
-Status split_wholes(const Tensor& x, Tensor& fractions, Tensor& wholes, bool& done);
+// Mantissas and exponents (int32), or fractions and wholes; on any device, of floats that lie in any way.
+Status split_exponents(const Tensor& x, Tensor (&parts)[2], bool& done);
+Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done);
 // The distance to the next number away from zero.
 Status find_spacings(const Tensor& x, Tensor& out, bool& done);
 // x * 2^exponents, which are integers.

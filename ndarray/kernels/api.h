@@ -224,6 +224,28 @@ struct JoinArgs {
   StreamHandle stream;
 };
 
+enum class DenseOp : std::uint8_t {
+  kSplitExponents,  // x = mantissa * 2^exponent: the mantissa, and the exponent as int32; floats
+  kSplitWholes,     // what is behind the point, and before it; floats
+  kDivide,          // floor_divide and remainder of two; integers and floats
+  kIsClose,         // |x - y| <= numbers[0] + numbers[1] * |y| where y is finite, or x == y; flag: or both are NaN
+  kPackBits,        // uint8 or bool, a bit each; flag: the first is the lowest of a byte, else the highest
+  kUnpackBits,      // the reverse: n bytes to 8 * n
+};
+
+// Functions of elements that lie side by side which give two results, have parameters, or take eight at once.
+struct DenseArgs {
+  DenseOp op;
+  DType dtype;  // of the inputs
+  bool flag;
+  bool repeats[2];  // an input is one element, the same for all
+  std::int64_t n;   // elements of an input
+  const void* in[2];
+  void* out[2];
+  double numbers[2];
+  StreamHandle stream;
+};
+
 // out[i] = start + i * step in the output's dtype (integers wrap; floats: computed in float64, so that the error does
 // not grow with i; real dtypes only). endpoint: the last element is `stop` exactly (linspace).
 struct RangeArgs {
@@ -367,6 +389,7 @@ struct Backend {
   int (*search)(const SearchArgs&);
   int (*triangle)(const TriangleArgs&);
   int (*join)(const JoinArgs&);
+  int (*dense)(const DenseArgs&);
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
   int (*multinomial)(const MultinomialArgs&);

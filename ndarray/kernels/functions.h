@@ -15,6 +15,7 @@
   int search(const SearchArgs& args);           \
   int triangle(const TriangleArgs& args);       \
   int join(const JoinArgs& args);               \
+  int dense(const DenseArgs& args);             \
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
   int multinomial(const MultinomialArgs& args); \

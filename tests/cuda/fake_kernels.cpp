@@ -169,6 +169,7 @@ constexpr Backend kFake{
     refuse<SearchArgs>,
     refuse<TriangleArgs>,
     refuse<JoinArgs>,
+    refuse<DenseArgs>,
     refuse<RangeArgs>,
     refuse<RandomArgs>,
     refuse<MultinomialArgs>,

@@ -32,6 +32,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::search>,
     ordered<&Backend::triangle>,
     ordered<&Backend::join>,
+    ordered<&Backend::dense>,
     ordered<&Backend::range>,
     ordered<&Backend::random>,
     ordered<&Backend::multinomial>,

@@ -34,6 +34,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
         "core/join.cpp:kShortPiece": BYTES,
+        "cuda/dense.cu:kThreads": VECTORS,
         "cuda/elementwise.cu:kTileSize": ELEMENTS,
         "cuda/elementwise.cu:kTiledFrom": ELEMENTS,
         "cuda/elementwise_types.cuh:kBlockThreads": VECTORS,
@@ -183,7 +184,8 @@ NO_THRESHOLD: dict[str, str] = {
         random/variates.h:kSecond""",
     "properties of types and masks of bits": """cuda/reduce_accumulators.cuh:kAll cuda/reduce_load.cuh:kBytes
         cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
-        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa host/float_parts.cpp:kMantissa host/bits.cpp:kEach
+        cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa functors/float_form.h:kMantissa
+        functors/dense.h:kEachByte functors/dense.h:kLow
         host/float_parts.cpp:kEnough host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn host/vector_sort_quick.h:kFew

@@ -28,6 +28,7 @@ const Backend kHostBackend{
     host_kernels::search,
     host_kernels::triangle,
     host_kernels::join,
+    host_kernels::dense,
     host_kernels::range,
     host_kernels::random,
     host_kernels::multinomial,

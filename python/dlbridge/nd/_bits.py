@@ -20,12 +20,6 @@ def _check_order(bitorder: str, operation: str) -> None:
         raise ValueError(f"{operation}(): bitorder is {bitorder!r}; give 'big' or 'little'")
 
 
-def _places(a: ndarray, bitorder: str) -> ndarray:
-    """How far each bit of a byte is shifted."""
-    places = range(7, -1, -1) if bitorder == "big" else range(8)
-    return _native.array(list(places), "uint8", device=a.device)
-
-
 def _number(a: ndarray, axis: int | None, operation: str) -> int | None:
     return None if axis is None else normalize_axis(axis, a.ndim, operation)
 
@@ -40,7 +34,7 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     a: integers or bools. bitorder: "big", where the first element is the highest bit, or "little". Source: NumPy.
     """
     if axis is None:
-        packed = _native.packbits_on_host(a, bitorder)
+        packed = _native.pack_bits(a, bitorder)
         if packed is not None:
             return packed
     a = as_array(a)
@@ -51,14 +45,13 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     found = _native.by_numpy("packbits", a, axis=number, bitorder=bitorder)
     if found is not None:
         return found
-    bits = _bits_last(_native.not_equal(a, 0).astype("uint8"), number)
+    bits = _bits_last(a, number)
     lacking = -bits.shape[-1] % 8
     if lacking:
-        padding = _native.empty((*bits.shape[:-1], lacking), "uint8", device=a.device)
+        padding = _native.empty((*bits.shape[:-1], lacking), a.dtype, device=a.device)
         padding.fill(0)
         bits = concatenate([bits, padding], -1)
-    bits = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    packed = _native.left_shift(bits, _places(a, bitorder)).sum(axis=-1, dtype="uint8")
+    packed = _native.pack_bits(bits, bitorder).reshape((*bits.shape[:-1], bits.shape[-1] // 8))
     return packed if number is None else moveaxis(packed, -1, number)
 
 
@@ -69,7 +62,7 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     packbits(). Source: NumPy.
     """
     if axis is None and count is None:
-        unpacked = _native.unpackbits_on_host(a, bitorder)
+        unpacked = _native.unpack_bits(a, bitorder)
         if unpacked is not None:
             return unpacked
     a = as_array(a)
@@ -84,8 +77,7 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     if found is not None:
         return found
     data = _bits_last(a, number)
-    bits = _native.bitwise_and(_native.right_shift(data[..., None], _places(a, bitorder)), 1)
-    bits = bits.reshape((*data.shape[:-1], there))
+    bits = _native.unpack_bits(data, bitorder).reshape((*data.shape[:-1], there))
     if count is not None:
         lacking = count - bits.shape[-1]
         if lacking > 0:

@@ -178,6 +178,8 @@ def divmod(
         return x1.__divmod__(x2)
     results = _large_integers_by_numpy("divmod", x1, x2)
     if results is None:
+        results = _native.divmod_of_numbers(x1, x2)
+    if results is None:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
     if out is not None and (not isinstance(out, tuple) or len(out) != 2 or out1 is not None or out2 is not None):
         raise ValueError("divmod(): out must be a tuple of two arrays or None, and stand alone")
@@ -209,11 +211,11 @@ def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: s
 def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(mantissa, exponent), int32, with x = mantissa * 2**exponent and the mantissa from 0.5 to below 1; 0, infinities
     and NaN have the exponent 0. Source: NumPy."""
-    parts = _native.frexp_on_host(x)
+    parts = _native.frexp_of_floats(x)
     if parts is not None:
         return parts
     x = _as_reals(x, "frexp")
-    parts = _native.by_numpy("frexp", x)
+    parts = _native.frexp_of_floats(x)  # of integers, which are floats now
     if parts is not None:
         return parts
     bits, mantissa_bits, bias = _LAYOUT_OF_FLOATS[x.dtype.name]
@@ -260,11 +262,11 @@ _I0_LIMIT = 20.0
 
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """(fractional part, whole part), both with the sign of `x`."""
-    parts = _native.modf_on_host(x)
+    parts = _native.modf_of_floats(x)
     if parts is not None:
         return parts
     x = _as_reals(x, "modf")
-    parts = _native.modf_on_host(x)  # of integers, which are float64 now
+    parts = _native.modf_of_floats(x)  # of integers, which are floats now
     if parts is not None:
         return parts
     whole: ndarray = _native.trunc(x)

@@ -24,8 +24,11 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08
         y = y.astype(float_for(y.dtype))
     if not is_inexact(x):
         x = x.astype(float_for(x.dtype))
+    found = _native.isclose_of_floats(x, y, rtol, atol, bool(equal_nan))
+    if found is not None:
+        return found
     near = _native.absolute(x - y) <= atol + rtol * _native.absolute(y)
-    close: ndarray = _native.where(_native.isfinite(y), near, x == y)
+    close: ndarray = (near & _native.isfinite(y)) | (x == y)
     if equal_nan:
         close |= _native.isnan(x) & _native.isnan(y)
     return close

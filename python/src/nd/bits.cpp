@@ -1,4 +1,4 @@
-// Bits in bytes on the host, in one call: see host_only.h.
+// Bits in bytes, in one call.
 #include "ndarray/core/bits.h"
 
 #include "python/src/nd/host_only.h"
@@ -16,25 +16,23 @@ bool is_big(PyObject* order) noexcept {
 }
 
 template <Status (*compute)(const Tensor&, bool, Tensor&, bool&)>
-PyObject* bits_on_host(PyObject*, const Call& a) {
-  const Tensor* x = host_array(a.given(0));
+PyObject* convert_bits(PyObject*, const Call& a) {
   const bool little = is_little(a.given(1));
-  if (x == nullptr || (!little && !is_big(a.given(1)))) Py_RETURN_NONE;
-  return made_or_none(a, [&](Tensor& out, bool& done) { return compute(*x, little, out, done); });
+  if (!is_array(a.given(0)) || (!little && !is_big(a.given(1)))) Py_RETURN_NONE;
+  const Tensor& x = tensor_of(a.given(0));
+  return made_or_none(a, [&](Tensor& out, bool& done) { return compute(x, little, out, done); });
 }
 
 constexpr char kPackbits[] = "packbits()";
-constexpr char kPackbitsOnHost[] =
-    "packbits_on_host($module, x, bitorder)\n--\n\npackbits() of all elements of a host array; None for others.";
+constexpr char kPackBits[] = "pack_bits($module, x, bitorder)\n--\n\npackbits() of all elements; None for no integers.";
 constexpr char kUnpackbits[] = "unpackbits()";
-constexpr char kUnpackbitsOnHost[] =
-    "unpackbits_on_host($module, x, bitorder)\n--\n\nunpackbits() of all of a dense host array; None for others.";
+constexpr char kUnpackBits[] = "unpack_bits($module, x, bitorder)\n--\n\nunpackbits() of all uint8; None for others.";
 
 }  // namespace
 
 void init_bits(PyObject* module) {
-  add_functions(module, {method<kPackbitsOnHost, bits_on_host<core::pack_bits>, kPackbits>(),
-                         method<kUnpackbitsOnHost, bits_on_host<core::unpack_bits>, kUnpackbits>()});
+  add_functions(module, {method<kPackBits, convert_bits<core::pack_bits>, kPackbits>(),
+                         method<kUnpackBits, convert_bits<core::unpack_bits>, kUnpackbits>()});
 }
 
 }  // namespace dlbridge::py::nd

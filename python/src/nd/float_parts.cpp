@@ -1,6 +1,7 @@
-// Floats taken apart and put together on the host, in one call: see host_only.h.
+// Floats taken apart, put together and compared in one pass, some on the host alone: see host_only.h.
 #include "ndarray/core/float_parts.h"
 
+#include "ndarray/core/dense.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
@@ -9,21 +10,54 @@ namespace dlbridge::py::nd {
 
 namespace {
 
-template <Status (*split)(const Tensor&, Tensor&, Tensor&, bool&)>
-PyObject* split_on_host(PyObject*, const Call& a) {
-  const Tensor* x = host_array(a.given(0));
-  Tensor parts[2];
-  bool done = false;
-  if (x != nullptr) throw_if_bad(split(*x, parts[0], parts[1], done), a.operation());
+PyObject* pair_or_none(Tensor (&parts)[2], bool done) {
   return done ? tuple_of(parts) : Ref::borrow(Py_None).release();
 }
 
+template <Status (*split)(const Tensor&, Tensor (&)[2], bool&)>
+PyObject* split_floats(PyObject*, const Call& a) {
+  Tensor parts[2];
+  bool done = false;
+  if (is_array(a.given(0))) throw_if_bad(split(tensor_of(a.given(0)), parts, done), a.operation());
+  return pair_or_none(parts, done);
+}
+
 constexpr char kFrexp[] = "frexp()";
-constexpr char kFrexpOnHost[] =
-    "frexp_on_host($module, x)\n--\n\nfrexp() of a dense float32 or float64 array of the host; None for others.";
+constexpr char kFrexpOfFloats[] = "frexp_of_floats($module, x)\n--\n\nfrexp() of an array of floats; None for others.";
 constexpr char kModf[] = "modf()";
-constexpr char kModfOnHost[] =
-    "modf_on_host($module, x)\n--\n\nmodf() of a dense float32 or float64 array of the host; None for others.";
+constexpr char kModfOfFloats[] = "modf_of_floats($module, x)\n--\n\nmodf() of an array of floats; None for others.";
+
+constexpr char kDivmod[] = "divmod()";
+constexpr char kDivmodOfNumbers[] = "divmod_of_numbers($module, x, y)\n--\n\n"
+                                    "divmod() of arrays of integers or floats of one dtype; None for others.";
+PyObject* divmod_of_numbers(PyObject*, const Call& a) {
+  Tensor parts[2];
+  bool done = false;
+  if (is_array(a.given(0)) && is_array(a.given(1)))
+    throw_if_bad(core::divide_with_rest(tensor_of(a.given(0)), tensor_of(a.given(1)), parts, done), a.operation());
+  return pair_or_none(parts, done);
+}
+
+constexpr char kIsclose[] = "isclose()";
+constexpr char kIscloseOfFloats[] =
+    "isclose_of_floats($module, x, y, rtol, atol, equal_nan)\n--\n\n"
+    "isclose() of arrays of floats or complex numbers of one dtype, by Python's numbers; None for others.";
+PyObject* isclose_of_floats(PyObject*, const Call& a) {
+  double tolerances[2];
+  for (std::size_t k = 0; k < 2; ++k) {
+    std::int64_t whole = 0;
+    PyObject* const given = a.given(k + 2);
+    if (PyFloat_CheckExact(given)) tolerances[k] = PyFloat_AS_DOUBLE(given);
+    else if (parse_integer(given, whole)) tolerances[k] = static_cast<double>(whole);
+    else Py_RETURN_NONE;
+  }
+  if (!is_array(a.given(0)) || !is_array(a.given(1))) Py_RETURN_NONE;
+  const bool equal_nan = a.flag(4, false);
+  const Tensor &x = tensor_of(a.given(0)), &y = tensor_of(a.given(1));
+  return made_or_none(a, [&](Tensor& out, bool& done) {
+    return core::is_close(x, y, tolerances[0], tolerances[1], equal_nan, out, done);
+  });
+}
 
 constexpr char kLdexp[] = "ldexp()";
 constexpr char kLdexpOnHost[] = "ldexp_on_host($module, x, exponents)\n--\n\n"
@@ -68,9 +102,11 @@ PyObject* nan_to_num_on_host(PyObject*, const Call& a) {
 void init_float_parts(PyObject* module) {
   add_functions(
       module,
-      {method<kFrexpOnHost, split_on_host<core::split_exponents>, kFrexp>(),
-       method<kModfOnHost, split_on_host<core::split_wholes>, kModf>(), method<kLdexpOnHost, ldexp_on_host, kLdexp>(),
-       method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
+      {method<kFrexpOfFloats, split_floats<core::split_exponents>, kFrexp>(),
+       method<kModfOfFloats, split_floats<core::split_wholes>, kModf>(),
+       method<kDivmodOfNumbers, divmod_of_numbers, kDivmod>(), method<kIscloseOfFloats, isclose_of_floats, kIsclose>(),
+       method<kLdexpOnHost, ldexp_on_host, kLdexp>(), method<kSpacingOnHost, spacing_on_host, kSpacing>(),
+       method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -1,0 +1,99 @@
+#include "ndarray/core/dense.h"
+
+#include "dlbridge/validate.h"
+#include "ndarray/core/elementwise.h"
+#include "ndarray/core/kernel_call.h"
+
+namespace dlbridge::nd {
+
+namespace {
+
+// How the results lie.
+struct Layout {
+  Dims shape;
+  bool is_c;
+  std::int8_t axes[kMaxDims];
+  DLDevice device;
+
+  Status make(DType dtype, Tensor& out) const {
+    if (is_c) return make_array(out, dtype, shape, device);
+    return make_array_as(out, dtype, shape, {axes, shape.size()}, device);
+  }
+};
+
+bool lies_as(const Tensor& x, const Tensor& dense) noexcept {
+  if (x.dl.ndim != dense.dl.ndim || !is_aligned(x) || !is_loadable(x)) return false;
+  for (int k = 0; k < x.dl.ndim; ++k)
+    if (x.dl.shape[k] != dense.dl.shape[k] || (x.dl.shape[k] > 1 && x.dl.strides[k] != dense.dl.strides[k]))
+      return false;
+  return true;
+}
+
+bool are_alike(const Tensor& x, const Tensor& y, DTypeSet dtypes) noexcept {
+  return contains(dtypes, dtype_of(x)) && dtype_of(x) == dtype_of(y) && same_device(x.dl.device, y.dl.device);
+}
+
+}  // namespace
+
+Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::span<const DType> dtypes, Tensor* outs,
+                 const char* what) {
+  std::int64_t shape[kMaxDims];
+  int ndim = 0;
+  DLBRIDGE_TRY(broadcast_shapes(inputs, shape, ndim));
+  Layout layout{{shape, static_cast<std::size_t>(ndim)}, false, {}, inputs[0]->dl.device};
+  layout.is_c = memory_order(inputs, layout.shape, layout.axes);
+  const Tensor* used[4];
+  std::size_t arrays = 0;
+  for (std::size_t k = 0; k < dtypes.size(); ++k) {
+    DLBRIDGE_TRY(layout.make(dtypes[k], outs[k]));
+    args.out[k] = outs[k].dl.data;
+    used[arrays++] = &outs[k];
+  }
+  if (outs[0].size == 0) return {};
+  Tensor copies[2];
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor* x = inputs[k];
+    const bool is_one = x->size == 1 && is_aligned(*x) && is_loadable(*x);
+    args.repeats[k] = is_one && outs[0].size > 1;
+    if (!is_one && !lies_as(*x, outs[0])) {
+      DLBRIDGE_TRY(layout.make(dtype_of(*x), copies[k]));
+      DLBRIDGE_TRY(assign(copies[k], {x, {}}, what));
+      x = &copies[k];
+    }
+    args.in[k] = x->dl.data;
+    used[arrays++] = x;
+  }
+  args.dtype = dtype_of(*inputs[0]);
+  args.n = outs[0].size;
+  KernelCall call(layout.device, {used, arrays});
+  DLBRIDGE_TRY(call.begin());
+  args.stream = call.stream();
+  return call.end(call.backend().dense(args), what);
+}
+
+Status is_close(const Tensor& x, const Tensor& y, double relative, double absolute, bool equal_nan, Tensor& out,
+                bool& done) {
+  // The host rounds 16-bit floats one by one here, and in vectors where each step is an array.
+  done = are_alike(x, y, kInexactSet) && (x.itemsize() != 2 || !is_host(x.dl.device));
+  if (!done) return {};
+  const Tensor* const inputs[] = {&x, &y};
+  const DType dtypes[] = {DType::kBool};
+  DenseArgs args{};
+  args.op = DenseOp::kIsClose;
+  args.flag = equal_nan;
+  args.numbers[0] = absolute;
+  args.numbers[1] = relative;
+  return run_dense(args, inputs, dtypes, &out, "isclose");
+}
+
+Status divide_with_rest(const Tensor& x, const Tensor& y, Tensor (&parts)[2], bool& done) {
+  done = are_alike(x, y, kRealSet);
+  if (!done) return {};
+  const Tensor* const inputs[] = {&x, &y};
+  const DType dtypes[] = {dtype_of(x), dtype_of(x)};
+  DenseArgs args{};
+  args.op = DenseOp::kDivide;
+  return run_dense(args, inputs, dtypes, parts, "divmod");
+}
+
+}  // namespace dlbridge::nd

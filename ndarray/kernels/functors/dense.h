@@ -1,0 +1,119 @@
+// What DenseOp computes of an element of each input. In: their type; First and Second: of what it writes.
+#pragma once
+
+#include "ndarray/kernels/api.h"
+#include "ndarray/kernels/functors/arithmetic.h"
+#include "ndarray/kernels/functors/float_form.h"
+#include "ndarray/kernels/types.h"
+
+namespace dlbridge::nd {
+
+struct Nothing {};  // there is no second result
+
+template <class T>
+struct SplitExponents {
+  using In = T;
+  using First = T;
+  using Second = std::int32_t;
+  static constexpr int kInputs = 1;
+  explicit SplitExponents(const DenseArgs&) noexcept {}
+  DLBRIDGE_ND_HD void operator()(T x, T, First& mantissa, Second& exponent) const noexcept {
+    const FloatParts<T> parts = split_exponent(x);
+    mantissa = parts.mantissa;
+    exponent = parts.exponent;
+  }
+};
+
+template <class T>
+struct SplitWholes {
+  using In = T;
+  using First = T;
+  using Second = T;
+  static constexpr int kInputs = 1;
+  explicit SplitWholes(const DenseArgs&) noexcept {}
+  DLBRIDGE_ND_HD void operator()(T x, T, First& fraction, Second& whole) const noexcept {
+    using A = arith_t<T>;
+    const A value = load(&x), before = std::trunc(value);
+    const A rest = fn::is_inf(value) ? A(0) : value - before;
+    fraction = cast<T>(std::copysign(rest, value));
+    whole = cast<T>(before);
+  }
+};
+
+template <class T>
+struct Divide {
+  using In = T;
+  using First = T;
+  using Second = T;
+  static constexpr int kInputs = 2;
+  explicit Divide(const DenseArgs&) noexcept {}
+  DLBRIDGE_ND_HD void operator()(T x, T y, First& quotient, Second& rest) const noexcept {
+    const arith_t<T> a = load(&x), b = load(&y);
+    quotient = cast<T>(fn::floor_divide(a, b));
+    rest = cast<T>(fn::remainder(a, b));
+  }
+};
+
+// Each step is rounded to the dtype, as where each is a function of its own.
+template <class T>
+struct IsClose {
+  using In = T;
+  using First = bool;
+  using Second = Nothing;
+  using Real = real_t<T>;
+  static constexpr int kInputs = 2;
+  explicit IsClose(const DenseArgs& args) noexcept
+      : absolute(rounded(cast<Real>(args.numbers[0]))),
+        relative(rounded(cast<Real>(args.numbers[1]))),
+        equal_nan(args.flag) {}
+  DLBRIDGE_ND_HD void operator()(T x, T y, First& close, Second&) const noexcept {
+    const arith_t<T> a = load(&x), b = load(&y);
+    const auto bound = fn::add(absolute, round(fn::multiply(relative, fn::absolute(b))));
+    const bool near = round(fn::absolute(fn::subtract(a, b))) <= round(bound);
+    close = (near && fn::is_finite(b)) || fn::equal(a, b) || (equal_nan && fn::is_nan(a) && fn::is_nan(b));
+  }
+
+ private:
+  DLBRIDGE_ND_HD static arith_t<Real> rounded(Real x) noexcept { return load(&x); }
+  DLBRIDGE_ND_HD static arith_t<Real> round(arith_t<Real> x) noexcept { return rounded(cast<Real>(x)); }
+
+  arith_t<Real> absolute, relative;
+  bool equal_nan;
+};
+
+// Calls f with the functor of a call; kErrorUnsupported where there is none.
+template <class F>
+int with_dense_functor(const DenseArgs& args, F f) {
+  constexpr int kNone = kErrorUnsupported;
+  switch (args.op) {
+    case DenseOp::kSplitExponents:
+      return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(SplitExponents<T>(args)); }, kNone);
+    case DenseOp::kSplitWholes:
+      return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(SplitWholes<T>(args)); }, kNone);
+    case DenseOp::kDivide:
+      return visit_dtype<kRealSet>(args.dtype, [&]<class T>() { return f(Divide<T>(args)); }, kNone);
+    case DenseOp::kIsClose:
+      return visit_dtype<kInexactSet>(args.dtype, [&]<class T>() { return f(IsClose<T>(args)); }, kNone);
+    default: return kNone;
+  }
+}
+
+// --- bits ------------------------------------------------------------------------------------------------------------
+
+inline constexpr std::uint64_t kEachByte = 0x0101010101010101;  // a number of 8 bits, in each byte of a word
+
+// Eight elements, the first in the lowest byte of a word: a bit for each that is not 0. Of bytes of 0 and 1 the product
+// carries each to its place in the highest byte, and no two to one place.
+DLBRIDGE_ND_HD inline std::uint8_t pack_word(std::uint64_t word, bool little) noexcept {
+  constexpr std::uint64_t kLow = 0x7f * kEachByte;
+  const std::uint64_t ones = (((word & kLow) + kLow) | word) >> 7 & kEachByte;
+  return static_cast<std::uint8_t>(ones * (little ? 0x0102040810204080 : 0x8040201008040201) >> 56);
+}
+
+// The reverse: bytes of 0 and 1.
+DLBRIDGE_ND_HD inline std::uint64_t unpack_byte(std::uint8_t byte, bool little) noexcept {
+  const std::uint64_t bits = byte * kEachByte & (little ? 0x8040201008040201 : 0x0102040810204080);
+  return (bits + 0x7f * kEachByte) >> 7 & kEachByte;
+}
+
+}  // namespace dlbridge::nd

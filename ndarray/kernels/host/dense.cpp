@@ -1,0 +1,55 @@
+// Functions of dense elements on the host.
+#include "ndarray/kernels/functors/dense.h"
+
+#include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/host/bits.h"
+#include "ndarray/kernels/host/inner_loop.h"
+
+namespace dlbridge::nd::host_kernels {
+namespace {
+
+template <class F, bool repeats_first, bool repeats_second>
+DLBRIDGE_ND_CLONES void map(F f, const typename F::In* x, const typename F::In* y, std::int64_t n,
+                            typename F::First* first, typename F::Second* second) noexcept {
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC ivdep
+#endif
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto a = x[repeats_first ? 0 : i];
+    const auto b = F::kInputs == 1 ? a : y[repeats_second ? 0 : i];
+    typename F::First one;
+    typename F::Second other;
+    f(a, b, one, other);
+    first[i] = one;
+    if constexpr (!std::is_same_v<typename F::Second, Nothing>) second[i] = other;
+  }
+}
+
+template <class F>
+int run(F f, const DenseArgs& args) noexcept {
+  using In = typename F::In;
+  const auto* x = static_cast<const In*>(args.in[0]);
+  const auto* y = static_cast<const In*>(args.in[1]);
+  auto* first = static_cast<typename F::First*>(args.out[0]);
+  auto* second = static_cast<typename F::Second*>(args.out[1]);
+  if constexpr (F::kInputs == 2) {
+    if (args.repeats[0] && args.n > 1) return map<F, true, false>(f, x, y, args.n, first, second), 0;
+    if (args.repeats[1] && args.n > 1) return map<F, false, true>(f, x, y, args.n, first, second), 0;
+  }
+  map<F, false, false>(f, x, y, args.n, first, second);
+  return 0;
+}
+
+}  // namespace
+
+int dense(const DenseArgs& args) {
+  const auto* in = static_cast<const std::uint8_t*>(args.in[0]);
+  auto* out = static_cast<std::uint8_t*>(args.out[0]);
+  switch (args.op) {
+    case DenseOp::kPackBits: return pack_bits(in, args.n, args.flag, out), 0;
+    case DenseOp::kUnpackBits: return unpack_bits(in, args.n, args.flag, out), 0;
+    default: return with_dense_functor(args, [&](auto f) { return run(f, args); });
+  }
+}
+
+}  // namespace dlbridge::nd::host_kernels
