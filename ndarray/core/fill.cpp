@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/kernels/random/multinomial.h"
 
@@ -41,6 +42,13 @@ DType promoted(std::span<const Scalar> scalars) noexcept {
 }
 
 }  // namespace
+
+Status clear(const Tensor& out) {
+  constexpr std::int64_t kMostBytes = 4096;  // so few are set before a loop for them is found
+  if (!is_host(out.dl.device) || out.nbytes() > kMostBytes) return assign(out, {nullptr, Scalar::of_int(0)}, "zeros()");
+  if (out.size > 0) std::memset(out.dl.data, 0, static_cast<std::size_t>(out.nbytes()));
+  return {};
+}
 
 Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, const Scalar* stop) {
   RangeArgs args{};

@@ -16,6 +16,9 @@ namespace dlbridge::nd {
 // writable, or is refused.
 Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, const Scalar* stop);
 
+// Sets the elements of an array that was just made to 0.
+Status clear(const Tensor& out);
+
 // Random numbers; of `args` the distribution, its parameters, the seed and the offset are read. The same is asked of
 // `out`. `arrays`: for each element, instead of args.a, args.b and args.c; null for those that are numbers.
 Status fill_random(const Tensor& out, RandomArgs args, std::span<const Tensor* const> arrays = {});

@@ -31,6 +31,7 @@ ELEMENTS, BYTES, VECTORS = "elements", "bytes", "vectors of 16 bytes"
 THRESHOLDS: dict[str, dict[str, str]] = {
     "elementwise": {
         "core/elementwise.cpp:kMostBytes": BYTES,
+        "core/fill.cpp:kMostBytes": BYTES,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
         "core/join.cpp:kShortPiece": BYTES,

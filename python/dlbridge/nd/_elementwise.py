@@ -168,19 +168,16 @@ def divmod(
     out: tuple[ndarray | None, ndarray | None] | None = None,
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
-    if (
-        out is None
-        and out1 is out2 is None
-        and isinstance(x1, _native.HostArray)
-        and isinstance(x2, _native.HostArray)
-        and max(x1.size, x2.size) < _LARGE
-    ):
-        return x1.__divmod__(x2)
-    results = _large_integers_by_numpy("divmod", x1, x2)
+    results: Any = None
+    if isinstance(x1, _native.HostArray) and (type(x2) in _NUMBERS or isinstance(x2, _native.HostArray)):
+        is_large = x1.size >= _LARGE or (type(x2) not in _NUMBERS and x2.size >= _LARGE)
+        results = _integers_by_numpy("divmod", x1, x2) if is_large else x1.__divmod__(x2)
     if results is None:
         results = _native.divmod_of_numbers(x1, x2)
     if results is None:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
+    if out is out1 is out2 is None:
+        return results
     if out is not None and (not isinstance(out, tuple) or len(out) != 2 or out1 is not None or out2 is not None):
         raise ValueError("divmod(): out must be a tuple of two arrays or None, and stand alone")
     return _into_each(out or (out1, out2), results, "divmod")
@@ -189,13 +186,14 @@ def divmod(
 _LARGE = 4096  # elements: below, the way to NumPy and back takes longer than the function
 
 
-def _large_integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
-    """What NumPy's function gives for two arrays of integers; None where that is not to be had, and for small ones."""
+_NUMBERS = frozenset((bool, int, float))
+
+
+def _integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
+    """What NumPy's function gives for two arrays of integers on the host; None where that is not to be had."""
     operands = as_operands(x1, x2)
-    if not all(isinstance(x, _native.HostArray) for x in operands):
-        return None
     dtype = _native.result_type(*operands)
-    if kind_of(dtype) not in "iu" or max(x.size for x in operands) < _LARGE:
+    if kind_of(dtype) not in "iu":
         return None
     return _native.by_numpy(name, *[x.astype(dtype, copy=False) for x in operands])
 

@@ -11,7 +11,7 @@
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/byte_order.h"
 #include "protocols/common/threads.h"
-#include "python/src/nd/call.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 
 namespace dlbridge::py::nd {
@@ -227,10 +227,28 @@ PyObject* tobytes(PyObject* self, const Call& a) {
   return Ref::borrow(bytes.get()).release();
 }
 
+// Where on the host an element lies that Python's ints name: as many as there are axes, or one position in C order.
+const char* find_element(const Tensor& t, PyObject* const* args, Py_ssize_t nargs) {
+  if (!is_host(t.dl.device) || (nargs != 1 && nargs != t.dl.ndim)) return nullptr;
+  std::int64_t place = 0, offset = 0;
+  if (nargs == t.dl.ndim) {
+    for (int k = 0; k < t.dl.ndim; ++k) {
+      if (!parse_place(args[k], t.dl.shape[k], false, place)) return nullptr;
+      offset += place * t.dl.strides[k];
+    }
+  } else {
+    if (!parse_place(args[0], t.size, false, place)) return nullptr;
+    for (int k = t.dl.ndim - 1; k >= 0; place /= t.dl.shape[k--]) offset += place % t.dl.shape[k] * t.dl.strides[k];
+  }
+  return static_cast<const char*>(t.dl.data) + offset * t.itemsize();
+}
+
 constexpr char kItem[] = "item($self, /, *index)\n--\n\nOne element as a Python scalar; waits for the device.";
 PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
   const Tensor& t = tensor_of(self);
   if (nargs == 0 && t.size == 1) return element_to_python(t);
+  if (const char* at = find_element(t, args, nargs); at != nullptr)
+    return scalar_to_python(core::read_scalar(at, core::dtype_of(t)));
   if (nargs == 0)
     throw_issue("ndarray.item()", ErrorCode::kMalformed,
                 "the array has " + std::to_string(t.size) + " elements; give the index of one");

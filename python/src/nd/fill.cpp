@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ndarray/core/elementwise.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -89,7 +90,9 @@ PyObject* arange(PyObject*, const Call& a) {
       !parse_range_number(a.given(2), step))
     Py_RETURN_NONE;
   const bool integral = start.integral && stop.integral && step.integral;
-  const DType dtype = a.dtype(3).value_or(integral ? core::kDefaultInt : core::kDefaultFloat);
+  const DType natural = integral ? core::kDefaultInt : core::kDefaultFloat;
+  const DType wanted = a.dtype(3).value_or(natural);
+  const DType dtype = core::is_complex(wanted) ? natural : wanted;  // complex ones are real ones, cast
   const bool exact = core::is_integer(dtype);
   const std::int64_t n = (exact ? integral : core::is_float(dtype)) ? range_length(start, stop, step, exact) : -1;
   if (n < 0 || (exact && n > 0 && !core::fits(core::Scalar::of_int(start.i), dtype)) ||
@@ -100,9 +103,15 @@ PyObject* arange(PyObject*, const Call& a) {
   const auto number = [&](const RangeNumber& x) {
     return exact ? core::Scalar::of_int(x.i) : core::Scalar::of_float(x.value);
   };
-  return make_result(a.operation(), [&](Tensor& out) -> Status {
+  const auto fill = [&](Tensor& out) -> Status {
     DLBRIDGE_TRY(core::make_array(out, dtype, {&n, 1}, device));
     return core::fill_range(out, number(start), n > 1 ? number(step) : core::Scalar::of_int(0), nullptr);
+  };
+  if (dtype == wanted) return make_result(a.operation(), fill);
+  return make_result(a.operation(), [&](Tensor& out) -> Status {
+    Tensor real;
+    DLBRIDGE_TRY(fill(real));
+    return core::copy_as(real, wanted, core::CopyOrder::kC, out);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "ndarray/core/copy.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/fill.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -30,8 +31,9 @@ struct Value {
     return is_wide ? DType::kUInt64 : core::dtype_of_operand(input);
   }
   Status fill(const Tensor& out, const char* operation) const {
-    if (input.array == nullptr && input.scalar.kind <= core::ScalarKind::kInt)
-      return core::assign(out, input, operation);
+    const bool is_whole = input.array == nullptr && input.scalar.kind <= core::ScalarKind::kInt;
+    if (is_whole && input.scalar.re == 0) return core::clear(out);
+    if (is_whole) return core::assign(out, input, operation);
     return core::copy_into(out, input, core::Casting::kUnsafe);
   }
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ndarray/core/copy.h"
+#include "ndarray/core/fill.h"
 #include "ndarray/core/join.h"
 #include "ndarray/core/overlap.h"
 #include "protocols/common/array_arguments.h"
@@ -42,7 +43,7 @@ PyObject* imaginary_part(PyObject*, PyObject* object) {
   return make_result("ndarray.imag", [&](Tensor& out) -> Status {
     if (core::is_complex(core::dtype_of(x))) return core::part_view(x, true, out);
     DLBRIDGE_TRY(core::make_array(out, core::dtype_of(x), core::shape_of(x), x.dl.device));
-    DLBRIDGE_TRY(core::assign(out, {nullptr, core::Scalar::of_int(0)}, "ndarray.imag"));
+    DLBRIDGE_TRY(core::clear(out));
     out.flags |= kFlagReadOnly;
     return {};
   });
