@@ -2,18 +2,40 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace dlbridge::nd {
 
 namespace {
 
-[[gnu::cold]] Status shapes_disagree(std::span<const Tensor* const> inputs) {
+template <class DimsAt>
+[[gnu::cold]] Status shapes_disagree(std::size_t count, DimsAt dims_at) {
   std::string text;
-  for (const Tensor* input : inputs)
-    if (input != nullptr) text += (text.empty() ? "" : " ") + shape_text(shape_of(*input));
+  for (std::size_t k = 0; k < count; ++k)
+    if (dims_at(k)) text += (text.empty() ? "" : " ") + shape_text(*dims_at(k));
   return malformed("operands could not be broadcast together with shapes " + text +
                    ": each pair of extents must be equal or one of them 1, from the last axis on");
+}
+
+// The rule, for dims_at(k) of `count` operands, of which some have none.
+template <class DimsAt>
+Status broadcast(std::size_t count, DimsAt dims_at, std::int64_t (&shape)[kMaxDims], int& ndim) {
+  ndim = 0;
+  for (std::size_t k = 0; k < count; ++k)
+    if (const auto dims = dims_at(k)) ndim = std::max(ndim, static_cast<int>(dims->size()));
+  std::fill_n(shape, ndim, 1);
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto dims = dims_at(k);
+    if (!dims) continue;
+    std::int64_t* slot = shape + (ndim - static_cast<int>(dims->size()));
+    for (const std::int64_t extent : *dims) {
+      if (*slot == 1) *slot = extent;
+      else if (extent != 1 && extent != *slot) [[unlikely]] return shapes_disagree(count, dims_at);
+      ++slot;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -29,21 +51,14 @@ bool is_dense(const Tensor& t, std::span<const std::int8_t> axes) noexcept {
 }
 
 Status broadcast_shapes(std::span<const Tensor* const> inputs, std::int64_t (&shape)[kMaxDims], int& ndim) {
-  ndim = 0;
-  for (const Tensor* input : inputs)
-    if (input != nullptr) ndim = std::max(ndim, static_cast<int>(input->dl.ndim));
-  std::fill_n(shape, ndim, 1);
-  for (const Tensor* input : inputs) {
-    if (input == nullptr) continue;
-    const int offset = ndim - input->dl.ndim;
-    for (int k = 0; k < input->dl.ndim; ++k) {
-      const std::int64_t extent = input->dl.shape[k];
-      std::int64_t& slot = shape[offset + k];
-      if (slot == 1) slot = extent;
-      else if (extent != 1 && extent != slot) [[unlikely]] return shapes_disagree(inputs);
-    }
-  }
-  return {};
+  const auto dims_at = [=](std::size_t k) {
+    return inputs[k] == nullptr ? std::nullopt : std::optional(shape_of(*inputs[k]));
+  };
+  return broadcast(inputs.size(), dims_at, shape, ndim);
+}
+
+Status broadcast_shapes(std::span<const Dims> shapes, std::int64_t (&shape)[kMaxDims], int& ndim) {
+  return broadcast(shapes.size(), [=](std::size_t k) { return std::optional(shapes[k]); }, shape, ndim);
 }
 
 bool memory_order(std::span<const Tensor* const> inputs, Dims shape, std::int8_t (&axes)[kMaxDims]) {

@@ -52,6 +52,7 @@ inline std::int64_t broadcast_stride(const Tensor& t, int axis, int ndim) noexce
 
 // Shape that `inputs` (null: a scalar) broadcast to.
 Status broadcast_shapes(std::span<const Tensor* const> inputs, std::int64_t (&shape)[kMaxDims], int& ndim);
+Status broadcast_shapes(std::span<const Dims> shapes, std::int64_t (&shape)[kMaxDims], int& ndim);
 
 // Which axis lies innermost, second, … in memory, as the inputs have them (NumPy's order 'K'): the layout of a new
 // output. C order where the inputs disagree. Returns true where that is plain C order.

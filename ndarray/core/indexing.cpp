@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/kernel_call.h"
+#include "ndarray/core/index_line.h"
 #include "ndarray/core/views.h"
 
 namespace dlbridge::nd {
 
 namespace {
-
-Status index_error(std::string message) { return {ErrorCode::kIndex, std::move(message)}; }
 
 std::int64_t clamp_bound(std::int64_t value, std::int64_t extent, std::int64_t low, std::int64_t high) noexcept {
   if (value < 0) value += extent;
@@ -348,20 +346,10 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
     args.extent[slot] = x.dl.shape[axis];
     args.axis_stride[slot] = x.dl.strides[axis] * x.itemsize();
   }
+  args.unique = call.selection.array_count == 1 && is_bool(dtype_of(*call.selection.arrays[0].index));
   const Tensor* used[2 + kMaxIndexArrays] = {&x, &values};
   for (std::size_t k = 0; k < call.indices.count; ++k) used[2 + k] = call.indices.arrays[k].index;
-  KernelCall kernel(x.dl.device, {used, 2 + call.indices.count});
-  DLBRIDGE_TRY(kernel.begin());
-  args.stream = kernel.stream();
-  args.workspace = kernel.workspace();
-  args.unique = call.selection.array_count == 1 && is_bool(dtype_of(*call.selection.arrays[0].index));
-  const int code = scatter ? kernel.backend().scatter(args) : kernel.backend().gather(args);
-  if (code == kErrorIndex) {
-    std::string extents;
-    for (int k = 0; k < args.arrays; ++k) extents += (k == 0 ? "" : ", ") + std::to_string(args.extent[k]);
-    return index_error("an index is out of bounds for an axis of size " + extents);
-  }
-  return kernel.end(code, scatter ? "scatter" : "gather");
+  return run_index(args, x.dl.device, {used, 2 + call.indices.count}, scatter);
 }
 
 // Whether to copy first what lies apart, on the host: where as many elements are taken as there are, from all over.
@@ -414,6 +402,9 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
 }
 
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds, CopyOrder order) {
+  if (const Tensor* index = line_of_positions(x, items);
+      index != nullptr && (x.dl.strides[0] == 1 || index->size < x.size))  // see pays_to_gather()
+    return gather_line(x, *index, out, bounds);
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
@@ -440,6 +431,11 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
     Tensor view;
     DLBRIDGE_TRY(make_view(x, {s.shape, s.ndim}, {s.strides, s.ndim}, s.offset, view));
     return assign(view, value, "x[key] = value");
+  }
+  if (const Tensor* index = line_of_positions(x, items); index != nullptr && !combine) {
+    bool done = false;
+    DLBRIDGE_TRY(assign_line(x, *index, value, bounds, done));
+    if (done) return {};
   }
   if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
   IndexCall call;

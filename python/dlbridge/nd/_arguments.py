@@ -136,28 +136,9 @@ def order_of(order: Any, operation: str, letters: str = "CFAK") -> str:
     return found
 
 
-def common_shape(shapes: Sequence[tuple[int, ...]], operation: str) -> tuple[int, ...]:
-    """The shape that shapes broadcast to. ValueError where two extents differ and neither is 1."""
-    if len(set(shapes)) == 1:
-        return shapes[0]
-    ndim = max(map(len, shapes), default=0)
-    result = [1] * ndim
-    for shape in shapes:
-        for axis, extent in enumerate(shape, ndim - len(shape)):
-            if extent == 1 or extent == result[axis]:
-                continue
-            if result[axis] != 1:
-                raise ValueError(
-                    f"{operation}: shapes {', '.join(map(str, shapes))} cannot be broadcast: extents "
-                    f"{sorted((result[axis], extent))} meet in axis {axis - ndim}. They must be equal, or 1"
-                )
-            result[axis] = extent
-    return tuple(result)
-
-
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to. ValueError where two extents differ and neither is 1."""
-    return common_shape([shape_of(shape, "broadcast_shapes") for shape in shapes], "broadcast_shapes()")
+    return _native.common_shape("broadcast_shapes()", *shapes)
 
 
 def count_up(n: int, device: DeviceLike = None, dtype: DTypeLike = "int64") -> ndarray:

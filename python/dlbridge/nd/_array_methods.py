@@ -23,13 +23,6 @@ ndarray = _native.ndarray
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 
-def _flat(self: ndarray) -> Any:
-    """The elements in C order by one number: read as copies, written in place. Assigning to it writes them all."""
-    return _flatiter(self)
-
-
-_flatiter = _native.late("_flat", "flatiter")
-_set_flat = _native.late("_flat", "set_flat")
 _plain_device = ndarray.device
 _cuda_devices: dict[int, Any] = {}
 
@@ -328,7 +321,11 @@ def _generic(cls: type, item: Any) -> Any:
 MEMBERS: dict[str, Any] = {
     **{function.__name__: function for function in _FUNCTIONS},
     **{name: _delegate(module, name) for name, module in _DELEGATED.items()},
-    "flat": property(_flat, _set_flat, doc=_flat.__doc__),
+    "flat": property(
+        _native.flat_of,
+        _native.set_flat,
+        doc="The elements in C order by one number: read as copies, written in place. Assigning to it writes them all.",
+    ),
     "device": property(_device, doc=_device.__doc__),
     "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),
     "imag": property(

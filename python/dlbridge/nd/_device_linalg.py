@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import common_shape
 from dlbridge.nd._cusolver import (
     FILL,
     GENERIC,
@@ -121,7 +120,7 @@ def solve(x: ndarray, b: ndarray) -> ndarray:
 
 
 def _solutions(x: ndarray, b: ndarray) -> tuple[ndarray, ndarray]:
-    kept = tuple(common_shape([x.shape[:-2], b.shape[:-2]], "solve()"))
+    kept = _native.common_shape("solve()", x.shape[:-2], b.shape[:-2])
     matrices = taken(_native.broadcast_to(x, (*kept, *x.shape[-2:])))
     right = columns_of(_native.broadcast_to(b, (*kept, *b.shape[-2:])))
     pivots, info, pointers = factored(matrices)

@@ -6,7 +6,7 @@ from math import prod
 from operator import index
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, common_shape, normalize_axes
+from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes
 from dlbridge.nd._decompositions import default_rtol
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
 
@@ -43,7 +43,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
             f"solve(): b of shape {y.shape} does not fit matrices of shape {x.shape}; it must be ({x.shape[-1]},) or "
             f"(..., {x.shape[-1]}, K)"
         )
-    common_shape([x.shape[:-2], columns.shape[:-2]], "solve()")
+    _native.common_shape("solve()", x.shape[:-2], columns.shape[:-2])
     if columns.ndim < x.ndim:  # NumPy 1 takes one dimension less for stacked vectors
         columns = columns.reshape((1,) * (x.ndim - columns.ndim) + columns.shape)
     found: ndarray = call("solve", x, columns)

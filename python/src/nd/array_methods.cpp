@@ -6,6 +6,7 @@
 
 #include "ndarray/core/copy.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/flat.h"
 #include "ndarray/core/promotion.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
@@ -238,7 +239,7 @@ const char* find_element(const Tensor& t, PyObject* const* args, Py_ssize_t narg
     }
   } else {
     if (!parse_place(args[0], t.size, false, place)) return nullptr;
-    for (int k = t.dl.ndim - 1; k >= 0; place /= t.dl.shape[k--]) offset += place % t.dl.shape[k] * t.dl.strides[k];
+    return static_cast<const char*>(t.dl.data) + core::flat_offset(t, place);
   }
   return static_cast<const char*>(t.dl.data) + offset * t.itemsize();
 }

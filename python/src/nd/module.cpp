@@ -78,6 +78,7 @@ PyObject* load_nd(PyObject*) {
     init_late(module.get());
     init_operands(module.get());
     init_fills(module.get());
+    init_flat(module.get());
     init_numpys(module.get());
     init_bit_stream(module.get());
     const auto handle = pyb::reinterpret_borrow<pyb::module_>(module.get());

@@ -37,6 +37,7 @@ void init_filled(PyObject* module);
 void init_late(PyObject* module);
 void init_operands(PyObject* module);
 void init_fills(PyObject* module);
+void init_flat(PyObject* module);
 void init_numpys(PyObject* module);
 void init_bit_stream(PyObject* module);
 

@@ -86,6 +86,26 @@ PyObject* normalize_axes(PyObject*, const Call& a) {
   return axes.release();
 }
 
+constexpr char kCommonShape[] =
+    "common_shape($module, operation, *shapes)\n--\n\n"
+    "The shape that arrays of these shapes broadcast to. ValueError where two extents differ and neither is 1.";
+PyObject* common_shape(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  const char* operation = PyUnicode_AsUTF8(args[0]);
+  checked(operation != nullptr);
+  std::vector<Shape> shapes;
+  std::vector<core::Dims> dims;
+  shapes.reserve(static_cast<std::size_t>(count));
+  for (PyObject* object : std::span(args, static_cast<std::size_t>(count)).subspan(1)) {
+    const Shape& shape = shapes.emplace_back(parse_shape(object, operation));
+    if (std::ranges::any_of(dims.emplace_back(shape.get()), [](std::int64_t extent) { return extent < 0; }))
+      throw_issue(operation, ErrorCode::kMalformed,
+                  "shape " + core::shape_text(dims.back()) + " has a negative extent. Extents are 0 or more");
+  }
+  Shape common;
+  throw_if_bad(core::broadcast_shapes(dims, common.dims, common.ndim), operation);
+  return make_dims(common.dims, common.ndim, 1);
+}
+
 constexpr char kInto[] =
     "into($module, out, result, operation, casting='same_kind')\n--\n\n"
     "`result`, or `out` after it was written there. ValueError where the shapes differ, TypeError where casting "
@@ -99,9 +119,9 @@ PyObject* result_into(PyObject*, const Call& a) {
 }  // namespace
 
 void init_operands(PyObject* module) {
-  add_functions(module,
-                {method<kAsArray, array_of>(), method<kAsArrays, arrays_of>(), method<kNormalizeAxis, normalize_axis>(),
-                 method<kNormalizeAxes, normalize_axes>(), method<kInto, result_into>()});
+  add_functions(module, {method<kAsArray, array_of>(), method<kAsArrays, arrays_of>(),
+                         method<kNormalizeAxis, normalize_axis>(), method<kNormalizeAxes, normalize_axes>(),
+                         method<kCommonShape, common_shape>(), method<kInto, result_into>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -43,7 +43,7 @@ REFUSED = [
     ("xp.zeros((2, -1))", ValueError, ""),
     ("xp.zeros(2.5)", TypeError, ""),
     ("xp.broadcast_to(a, (4, 3))", ValueError, ""),
-    ("xp.broadcast_shapes((2,), (3,))", ValueError, "must be equal, or 1"),
+    ("xp.broadcast_shapes((2,), (3,))", ValueError, "must be equal or one of them 1"),
     ("xp.concatenate([a, d])", ValueError, "must be equal"),
     ("xp.concatenate([])", ValueError, "at least one"),
     ("xp.concatenate([o, o])", ValueError, "stack"),

@@ -268,6 +268,72 @@ def test_values_written_to_flat_begin_again_behind_the_last(shape, values, key, 
     check(ours, theirs)
 
 
+WRITABLE_PLANES = {name: made for name, made in PLANES.items() if name != "broadcast"}
+
+
+@pytest.mark.parametrize("layout", WRITABLE_PLANES)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float64", "complex128"])
+@pytest.mark.parametrize("key", [3, -1, slice(1, 9, 3), slice(None, None, -1), "places", "none"])
+def test_flat_walks_in_c_order_whatever_the_layout(key, dtype, layout, device):
+    plain = np.arange(12).reshape(3, 4).astype(dtype)
+    theirs, ours = PLANES[layout](np, plain.copy()), PLANES[layout](nd, nd.array(plain, device=device))
+    if isinstance(key, str):
+        positions = np.array([5, -1, 0] if key == "places" else [], "int64")
+        key, their_key = nd.array(positions, device=device), positions
+    else:
+        their_key = key
+    check(ours.flat[key], np.asarray(theirs.flat[their_key]))
+    theirs.flat[their_key], ours.flat[key] = 1, 1
+    check(ours, theirs)
+    if not isinstance(key, int):
+        theirs.flat[their_key], ours.flat[key] = [1, 0], [1, 0]
+        check(ours, theirs)
+    assert list(ours.flat) == list(theirs.flat)
+
+
+@pytest.mark.parametrize("key", [12, -13, [1, 12], "x"])
+@pytest.mark.parametrize("layout", WRITABLE_PLANES)
+def test_flat_refuses_places_that_there_are_not(layout, key, device):
+    x = PLANES[layout](nd, nd.zeros((3, 4), device=device))
+    if isinstance(key, list) and device != "cpu":
+        pytest.skip("a device takes the nearest place")
+    with pytest.raises(IndexError):
+        x.flat[key] = 1
+    assert not x.any()
+
+
+def test_flat_takes_values_from_itself_as_they_were(device):
+    x = nd.arange(6, device=device)
+    x.reshape(2, 3).flat[1:] = x[:-1]
+    assert x.tolist() == [0, 0, 1, 2, 3, 4]
+    x.flat[x] = x + 10
+    assert x.tolist() == [10, 11, 12, 13, 14, 4]
+
+
+def test_flat_of_a_read_only_array_is_not_written():
+    x = nd.broadcast_to(nd.zeros(3, device="cpu"), (2, 3))
+    with pytest.raises(ValueError, match="read-only"):
+        x.flat[0] = 1
+
+
+@pytest.mark.parametrize("n", [1, 5, 1000])
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])
+def test_a_vector_by_positions_is_read_and_written_in_any_layout(dtype, step, n, device):
+    plain = (np.arange(n) % 7).astype(dtype)
+    theirs, ours = plain.copy()[::step], nd.array(plain, device=device)[::step]
+    places = np.random.default_rng(3).integers(-len(theirs), len(theirs), n)
+    at = nd.array(places, device=device)
+    check(ours[at], theirs[places])
+    for value in (1, plain[:1], plain[places % n]):
+        theirs[places] = value
+        ours[at] = nd.array(value, device=device) if isinstance(value, np.ndarray) else value
+        check(ours, theirs)  # the last value stays
+    theirs[places] = theirs[places[::-1]]
+    ours[at] = ours[at[::-1]]
+    check(ours, theirs)
+
+
 @pytest.mark.parametrize("layout", PLANES)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 2), (40, 13)])
 @pytest.mark.parametrize("times", [0, 1, 2, 5])

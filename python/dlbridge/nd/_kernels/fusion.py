@@ -12,7 +12,6 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import common_shape
 from dlbridge.nd._kernels import tracing
 from dlbridge.nd._kernels.codegen import device_header, sanitize
 from dlbridge.nd._kernels.elementwise import ElementwiseKernel
@@ -61,7 +60,7 @@ class ElementwiseStage(NamedTuple):
             results |= zip((node.number for node in self.outputs), made, strict=True)
             return
         arrays = [x for x in inputs if isinstance(x, _native.ndarray)]
-        shape = common_shape([x.shape for x in arrays], "fuse()")
+        shape = _native.common_shape("fuse()", *[x.shape for x in arrays])
         outputs = [
             _native.empty(shape, node.dtype, device=arrays[0].device) if target is None else arguments[target]
             for node, target in zip(self.outputs, self.targets, strict=True)

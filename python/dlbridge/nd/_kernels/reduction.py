@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import common_shape, normalize_axes
+from dlbridge.nd._arguments import normalize_axes
 from dlbridge.nd._kernels import nvrtc
 from dlbridge.nd._kernels.codegen import sanitize
 from dlbridge.nd._kernels.reduction_plan import Plan, merge_dims, pack_scalar, plan_reduction, plan_words, power_of_two
@@ -112,7 +112,7 @@ class ReductionKernel:
                 f"{self._label}: the arrays are on {device}; user kernels run on CUDA devices. Copy them there first: "
                 "nd.asarray(x, device='cuda')"
             )
-        shape = common_shape([x.shape for x in arrays], self._label)
+        shape = _native.common_shape(self._label, *[x.shape for x in arrays])
         axes = sorted(normalize_axes(axis, len(shape), self._label))
         kept_size = math.prod(extent for k, extent in enumerate(shape) if k not in axes)
         if self.identity is None and kept_size > 0 and math.prod(shape[k] for k in axes) == 0:

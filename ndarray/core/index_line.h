@@ -1,0 +1,25 @@
+// Keys that are one vector of int64 positions in a vector of the host, as most keys with an array are: their kernel is
+// called at once. And how the kernels of all keys with arrays are called.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "ndarray/core/indexing.h"
+#include "ndarray/kernels/api.h"
+
+namespace dlbridge::nd {
+
+inline Status index_error(std::string message) { return {ErrorCode::kIndex, std::move(message)}; }
+
+// Calls the kernel; `used`: what it reads and writes.
+Status run_index(IndexArgs& args, DLDevice device, std::span<const Tensor* const> used, bool scatter);
+
+// The positions, which are some, of such a key; null for any other.
+const Tensor* line_of_positions(const Tensor& x, std::span<const IndexItem> items) noexcept;
+Status gather_line(const Tensor& x, const Tensor& index, Tensor& out, Bounds bounds);
+// In `done` whether it served: a number, a vector of such elements, or one of them, beside x.
+Status assign_line(const Tensor& x, const Tensor& index, const Input& value, Bounds bounds, bool& done);
+
+}  // namespace dlbridge::nd
