@@ -27,6 +27,9 @@ DType inexact(DType t) noexcept { return is_integer(t) || is_bool(t) ? DType::kF
 // As NumPy computes them: single precision in double.
 DType computed_in(DType t) noexcept { return is_complex(t) ? DType::kComplex128 : DType::kFloat64; }
 
+// Of the eigenvalues of any matrices, real ones too.
+DType complex_for(DType t) noexcept { return promote(t, DType::kComplex64); }
+
 // values as a result of that dtype.
 Status rounded(Tensor&& values, DType dtype, Tensor& out) {
   if (dtype_of(values) != dtype) return copy_as(values, dtype, CopyOrder::kC, out);
@@ -100,7 +103,9 @@ Status LapackCall::prepare_results(const Tensor& a, const Tensor* b) {
     case LapackOp::kSvd:
       DLBRIDGE_TRY(make_stack(sides_, args_.dtype, a, {args_.full ? m : k, m}));
       DLBRIDGE_TRY(make_stack(others_, args_.dtype, a, {n, args_.full ? n : k}));
-      [[fallthrough]];
+      return make_stack(values_, kReal, a, {k});
+    case LapackOp::kEig: DLBRIDGE_TRY(make_stack(sides_, DType::kComplex128, a, {n, n})); [[fallthrough]];
+    case LapackOp::kEigvals: return make_stack(values_, DType::kComplex128, a, {n});
     case LapackOp::kSvdvals:
     case LapackOp::kEigvalsh:
     case LapackOp::kEigh: return make_stack(values_, kReal, a, {k});
@@ -113,7 +118,8 @@ Status LapackCall::prepare_results(const Tensor& a, const Tensor* b) {
 
 int LapackCall::count_results(LapackOp op) noexcept {
   if (op == LapackOp::kSvd) return 3;
-  return op == LapackOp::kSlogdet || op == LapackOp::kEigh || op == LapackOp::kQr ? 2 : 1;
+  const bool two = op == LapackOp::kSlogdet || op == LapackOp::kEigh || op == LapackOp::kEig || op == LapackOp::kQr;
+  return two ? 2 : 1;
 }
 
 Status LapackCall::finish(Tensor* results) {
@@ -126,6 +132,8 @@ Status LapackCall::finish(Tensor* results) {
     case LapackOp::kSolve:
     case LapackOp::kInv: return turned_copy(sides_, result_, results[0]);
     case LapackOp::kCholesky: return turned_copy(matrices_, result_, results[0]);
+    case LapackOp::kEig: DLBRIDGE_TRY(turned_copy(sides_, complex_for(result_), results[1])); [[fallthrough]];
+    case LapackOp::kEigvals: return rounded(std::move(values_), complex_for(result_), results[0]);
     case LapackOp::kEigh: DLBRIDGE_TRY(turned_copy(matrices_, result_, results[1])); [[fallthrough]];
     case LapackOp::kEigvalsh:
     case LapackOp::kSvdvals: return rounded(std::move(values_), real, results[0]);

@@ -8,8 +8,6 @@
 namespace dlbridge::nd::host_kernels {
 namespace {
 
-constexpr std::int64_t kBlasFrom = 4096;  // multiplications: below, a call and its checks cost more than they save
-
 enum Layout { kRowMajor = 101 };
 enum Transpose { kAsIs = 111, kTransposed = 112 };
 

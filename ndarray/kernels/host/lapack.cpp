@@ -35,6 +35,8 @@ class Lapack {
       case LapackOp::kCholesky: return run_cholesky();
       case LapackOp::kEigvalsh:
       case LapackOp::kEigh: return run_eigh();
+      case LapackOp::kEigvals:
+      case LapackOp::kEig: return run_eig();
       case LapackOp::kSvdvals:
       case LapackOp::kSvd: return run_svd();
       case LapackOp::kR:
@@ -161,6 +163,70 @@ class Lapack {
     for (std::int64_t i = 0; i < args_.batch; ++i)
       if (eigh(matrix(i), values(i), space, space.work.get(), space.reals.get(), space.integers.get()) != 0)
         return false;
+    return true;
+  }
+
+  // Of geev(): the eigenvalues and vectors as it gives them, those of real matrices by parts.
+  using Complex = std::conditional_t<is_complex_v<T>, T, complex<Real>>;
+  struct EigWorkspace {
+    std::unique_ptr<Real[]> reals;  // of a real matrix the parts of the values, else scratch memory
+    std::unique_ptr<T[]> vectors;   // of a real matrix
+    std::unique_ptr<T[]> work;
+    Int size = -1;
+  };
+  Int eig(std::int64_t i, const EigWorkspace& space, T* work) const {
+    const char* const job = args_.op == LapackOp::kEig ? "V" : "N";
+    Complex* const values = static_cast<Complex*>(args_.values) + i * args_.n;
+    Int info = 0;
+    if constexpr (is_complex_v<T>) {
+      using Geev = void (*)(const char*, const char*, const Int*, T*, const Int*, T*, T*, const Int*, T*, const Int*,
+                            T*, const Int*, Real*, Int*, std::size_t, std::size_t);
+      T* const vectors = *job == 'N' ? nullptr : side(i);
+      reinterpret_cast<Geev>(routines_.geev)("N", job, &n_, matrix(i), &n_, values, nullptr, &n_, vectors, &n_, work,
+                                             &space.size, space.reals.get(), &info, 1, 1);
+    } else {
+      using Geev = void (*)(const char*, const char*, const Int*, T*, const Int*, T*, T*, T*, const Int*, T*,
+                            const Int*, T*, const Int*, Int*, std::size_t, std::size_t);
+      Real *const real = space.reals.get(), *const imaginary = real + n_;
+      reinterpret_cast<Geev>(routines_.geev)("N", job, &n_, matrix(i), &n_, real, imaginary, nullptr, &n_,
+                                             space.vectors.get(), &n_, work, &space.size, &info, 1, 1);
+      if (info != 0 || space.size < 0) return info;
+      for (Int k = 0; k < n_; ++k) values[k] = Complex(real[k], imaginary[k]);
+      if (*job == 'V')
+        join_vectors(space.vectors.get(), imaginary, static_cast<Complex*>(args_.sides) + i * args_.n * args_.n);
+    }
+    return info;
+  }
+  // Conjugate values have conjugate vectors, whose parts are two columns.
+  void join_vectors(const Real* parts, const Real* imaginary, Complex* out) const {
+    for (Int k = 0; k < n_; ++k, parts += n_, out += n_) {
+      if (imaginary[k] == 0) {
+        for (Int row = 0; row < n_; ++row) out[row] = Complex(parts[row], 0);
+        continue;
+      }
+      for (Int row = 0; row < n_; ++row) {
+        out[row] = Complex(parts[row], parts[row + n_]);
+        out[row + n_] = Complex(parts[row], -parts[row + n_]);
+      }
+      ++k;
+      parts += n_;
+      out += n_;
+    }
+  }
+  bool run_eig() const {
+    const auto* const all = static_cast<const Real*>(args_.matrices);
+    const std::int64_t parts = args_.batch * args_.n * args_.n * (is_complex_v<T> ? 2 : 1);
+    if (!std::all_of(all, all + parts, [](Real x) { return std::isfinite(x); })) return false;
+    EigWorkspace space;
+    space.reals.reset(new Real[2 * static_cast<std::size_t>(n_)]);
+    if (!is_complex_v<T> && args_.op == LapackOp::kEig)
+      space.vectors.reset(new T[static_cast<std::size_t>(args_.n * args_.n)]);
+    T asked{};
+    if (eig(0, space, &asked) != 0) return false;
+    space.size = static_cast<Int>(real(asked));
+    space.work.reset(new T[static_cast<std::size_t>(space.size)]);
+    for (std::int64_t i = 0; i < args_.batch; ++i)
+      if (eig(i, space, space.work.get()) != 0) return false;
     return true;
   }
 

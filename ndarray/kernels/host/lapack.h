@@ -15,6 +15,8 @@ enum class LapackOp : std::uint8_t {
   kCholesky,
   kEigvalsh,
   kEigh,
+  kEigvals,
+  kEig,
   kSvdvals,
   kSvd,
   kR,
@@ -31,9 +33,12 @@ struct LapackArgs {
   std::int64_t batch, m, n;
   std::int64_t columns;  // of `sides`
   void* matrices;        // overwritten: by the factor of kCholesky, the eigenvectors of kEigh, R of kR and kQr
-  void* sides;           // (m, columns): kSolve: right sides, then solutions; kInv: the inverses; kSvd: U; kQr: Q
-  void* values;          // kDet, kSlogdet: one a matrix; real ones of kEigvalsh, kEigh: n; of kSvdvals, kSvd: min(m, n)
-  void* others;          // kSlogdet: a real one a matrix; kSvd: Vh
+  void* sides;  // (m, columns): kSolve: right sides, then solutions; kInv: the inverses; kSvd: U; kQr: Q; kEig: complex
+                // eigenvectors
+  void*
+      values;  // kDet, kSlogdet: one a matrix; real ones of kEigvalsh, kEigh: n; of kSvdvals, kSvd: min(m, n); complex
+               // ones of kEigvals, kEig: n
+  void* others;  // kSlogdet: a real one a matrix; kSvd: Vh
 };
 
 // False where a routine gives up (a matrix is singular, not positive definite, does not converge), or there is no

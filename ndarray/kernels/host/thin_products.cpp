@@ -9,6 +9,7 @@
 
 #include "ndarray/kernels/functors/matmul_types.h"
 #include "ndarray/kernels/functors/reduction.h"
+#include "ndarray/kernels/host/blas.h"
 #include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/kernels/host/openblas.h"
 
@@ -209,6 +210,7 @@ bool is_thin(const MatmulArgs& p) noexcept {
   if (p.k < 1 || p.k > kFew || std::min(p.m, p.n) > kFew || runs_along(p)) return false;
   if (p.dtype == DType::kBool) return std::min(p.m, p.n) * p.k <= kFewBools;
   if (!contains(kOpenBlasSet, p.dtype) || p.k == 1) return true;
+  if (p.n == 1 || p.m == 1) return p.batch * p.m * p.n * p.k < kBlasFrom;  // sums so short gain nothing by lanes
   return p.m * p.n * p.k < (contains(kComplexSet, p.dtype) ? kFewComplex : kFewFloats);
 }
 

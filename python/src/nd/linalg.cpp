@@ -22,11 +22,10 @@ struct Name {
   Op op;
 };
 constexpr Name<LapackOp> kNames[] = {
-    {"det", LapackOp::kDet},           {"slogdet", LapackOp::kSlogdet},
-    {"inv", LapackOp::kInv},           {"solve", LapackOp::kSolve},
-    {"cholesky", LapackOp::kCholesky}, {"eigh", LapackOp::kEigh},
-    {"eigvalsh", LapackOp::kEigvalsh}, {"svdvals", LapackOp::kSvdvals},
-    {"svd", LapackOp::kSvd},           {"qr", LapackOp::kQr},
+    {"det", LapackOp::kDet},           {"slogdet", LapackOp::kSlogdet},   {"inv", LapackOp::kInv},
+    {"solve", LapackOp::kSolve},       {"cholesky", LapackOp::kCholesky}, {"eigh", LapackOp::kEigh},
+    {"eigvalsh", LapackOp::kEigvalsh}, {"eig", LapackOp::kEig},           {"eigvals", LapackOp::kEigvals},
+    {"svdvals", LapackOp::kSvdvals},   {"svd", LapackOp::kSvd},           {"qr", LapackOp::kQr},
 };
 
 std::string_view text_of(PyObject* object) {
