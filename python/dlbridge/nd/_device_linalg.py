@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 
 from dlbridge.nd import _native
+from dlbridge.nd._by_svd import least_squares, pseudo_inverse
 from dlbridge.nd._cusolver import (
     FILL,
     GENERIC,
@@ -386,33 +387,13 @@ def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
     return u, take_along_axis(size, order, -1), _native.conjugate(matrix_transpose(u * sign[..., None, :]))
 
 
-def _inverted(s: ndarray, relative: Any) -> tuple[ndarray, ndarray]:
-    """(1 / s, or 0 where s is small beside the largest; where it is not)."""
-    counts = s > s.max(axis=-1, keepdims=True) * relative
-    return _native.where(counts, 1 / _native.where(counts, s, 1).astype(s.dtype), 0).astype(s.dtype), counts
-
-
 def pinv(x: ndarray, rcond: ndarray, hermitian: bool) -> ndarray:
     u, s, vh = svd(x, False, True, hermitian)
-    inverse, _ = _inverted(s, rcond.astype(s.dtype)[..., None])
-    right = inverse.astype(x.dtype)[..., :, None] * _native.conjugate(matrix_transpose(u))
-    return _native.matmul(_native.conjugate(matrix_transpose(vh)), right)
+    return pseudo_inverse(u, s, vh, rcond.astype(s.dtype)[..., None])
 
 
 def lstsq(x: ndarray, b: ndarray, rcond: float) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    m, n = x.shape
-    right = b[:, None] if b.ndim == 1 else b
-    u, s, vh = svd(x, False)
-    inverse, counts = _inverted(s, rcond)
-    inner = _native.matmul(_native.conjugate(matrix_transpose(u)), right)
-    found = _native.matmul(_native.conjugate(matrix_transpose(vh)), inverse.astype(x.dtype)[:, None] * inner)
-    rank = counts.sum(axis=-1).astype("int32")
-    if m > n and rank.item() == n:
-        rest = _native.absolute(right - _native.matmul(x, found))
-        residuals = (rest * rest).sum(axis=0)
-    else:
-        residuals = new(s, (0,))
-    return found[:, 0].copy() if b.ndim == 1 else found, residuals, rank, s
+    return least_squares(x, b, *svd(x, False), rcond)
 
 
 FUNCTIONS = {

@@ -7,7 +7,7 @@ from math import inf, nan
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, normalize_axes
 from dlbridge.nd._dtypes import float_for, is_inexact
-from dlbridge.nd._host import by_library, computed_in, inexact
+from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
 from dlbridge.nd._manipulation import expand_dims, moveaxis
 
@@ -118,19 +118,23 @@ def cond(x: ArrayLike, p: Any = None) -> ndarray:
     check_matrices("cond", a, p not in (None, 2, -2))
     if not a.shape[-1] or not a.shape[-2]:
         raise linalg_error(f"cond(): shape {a.shape}; cond is not defined on empty arrays. Leave them out")
-    return call("cond", a, p=p) if isinstance(a, _native.HostArray) else _cond_on_device(a, p)
+    on_host = isinstance(a, _native.HostArray)
+    by_ratio = p in (None, 2, -2) and inexact(a).name in COMPUTED
+    return call("cond", a, p=p) if on_host and not by_ratio else _cond(a, p)
 
 
-def _cond_on_device(x: ndarray, p: Any) -> ndarray:
-    from dlbridge.nd._device_linalg import inverse
-
+def _cond(x: ndarray, p: Any) -> ndarray:
     axes = (x.ndim - 2, x.ndim - 1)
     x = x.astype(computed_in(inexact(x)), copy=False)
     if p in (None, 2, -2):
         s = call("svdvals", x, operation="cond")
         ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
+        from dlbridge.nd._device_linalg import inverse
+
         found, info = by_library(inverse, [x])  # what it holds of singular matrices means nothing
         ratio = _native.where((info != 0).reshape(x.shape[:-2]), nan, norm(x, p, axes) * norm(found, p, axes))
+    if isinstance(ratio, _native.HostArray) and ratio.size == 1 and ratio.item() == ratio.item():
+        return ratio
     undefined = _native.logical_and(_native.isnan(ratio), _native.logical_not(_native.isnan(x).any(axis=axes)))
     return _native.where(undefined, inf, ratio)

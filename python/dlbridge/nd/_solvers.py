@@ -7,7 +7,9 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes
+from dlbridge.nd._by_svd import least_squares, pseudo_inverse
 from dlbridge.nd._decompositions import default_rtol
+from dlbridge.nd._host import COMPUTED
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
 
 TYPE_CHECKING = False
@@ -50,6 +52,19 @@ def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
     return found[..., 0] if y.ndim == 1 else found
 
 
+# Elements of a matrix: beyond, LAPACK's own least squares take less time, which make no singular vectors.
+_FEW = 4096
+
+
+def _is_exact(x: ndarray) -> bool:
+    """Whether the host computes it in the dtype that it has."""
+    return isinstance(x, _native.HostArray) and x.dtype.name in COMPUTED
+
+
+def _is_number(bound: Any) -> bool:
+    return isinstance(bound, (int, float)) and bound >= 0
+
+
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """The x for which the norm of b - a @ x is least, as (x, residuals, rank, singular values) of one matrix (M, N).
 
@@ -65,6 +80,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[ndarr
             "one or two dimensions"
         )
     bound = default_rtol(x) if rcond is None and x.ndim == 2 else rcond
+    if x.ndim == 2 and 0 < x.size <= _FEW and y.size and x.dtype is y.dtype and _is_exact(x) and _is_number(bound):
+        decomposed = call("svd", x, operation="lstsq", full_matrices=False)
+        return least_squares(x, y, *decomposed, bound)
     return call("lstsq", x, y, rcond=bound)
 
 
@@ -82,7 +100,11 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     if rcond is not None and rtol is not None:
         raise ValueError("pinv(): rcond and rtol are both given; give one of them")
     given = rtol if rcond is None else rcond
-    bound = as_array(default_rtol(x) if given is None else given, x)
+    if given is None:
+        given = default_rtol(x)
+    if not hermitian and x.size and _is_exact(x) and _is_number(given):
+        return pseudo_inverse(*call("svd", x, operation="pinv", full_matrices=False), given)
+    bound = as_array(given, x)
     on_host = isinstance(x, _native.HostArray) or x.size == 0
     return call("pinv", x, rcond=bound.get() if on_host else bound, hermitian=hermitian)
 
