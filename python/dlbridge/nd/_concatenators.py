@@ -5,7 +5,6 @@ from __future__ import annotations
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, is_scalar
 from dlbridge.nd._joining import concatenate
-from dlbridge.nd._manipulation import transpose
 from dlbridge.nd._ranges import arange, linspace
 
 TYPE_CHECKING = False
@@ -36,6 +35,14 @@ def _directive(text: str) -> list[int]:
     return numbers
 
 
+def _widened(x: ndarray, dimensions: int, first: int) -> ndarray:
+    """With axes of extent 1 before and behind its own, which begin at `first`."""
+    lacking = dimensions - x.ndim
+    start = first + lacking + 1 if first < 0 else first
+    before = slice(start, None).indices(lacking)[0]
+    return x.reshape((1,) * before + x.shape + (1,) * (lacking - before))
+
+
 class _Concatenator:
     """What its brackets hold, along one axis: arrays, numbers, and slices, which are ranges (an imaginary step: that
     many points, both ends included).
@@ -53,25 +60,23 @@ class _Concatenator:
         if pieces and isinstance(pieces[0], str):
             numbers_given = _directive(pieces.pop(0))
             axis, dimensions, first = (*numbers_given, *(axis, dimensions, first)[len(numbers_given) :])
-        arrays = [self._widened(piece, dimensions, first) for piece in pieces]
-        numbers = [piece for piece in pieces if is_scalar(piece)]
-        kept = [x for x, piece in zip(arrays, pieces, strict=True) if not is_scalar(piece)]
-        dtype = _native.result_type(*(x.dtype for x in kept), *numbers)
-        device = next((piece.device for piece in pieces if isinstance(piece, ndarray)), None)
-        arrays = [x.astype(dtype, copy=False) for x in arrays]
-        return concatenate([x if device is None else x.to_device(device) for x in arrays], axis)
-
-    def _widened(self, piece: Any, dimensions: int, first: int) -> ndarray:
-        x = _range(piece) if isinstance(piece, slice) else as_array(piece)
-        lacking = dimensions - x.ndim
-        if lacking <= 0:
-            return x
-        own = x.ndim
-        x = x.reshape((1,) * lacking + x.shape)
-        start = first + lacking + 1 if first < 0 else first
-        order = list(range(lacking))
-        order[start:start] = range(lacking, lacking + own)
-        return transpose(x, order)
+        arrays, dtypes, numbers, place, all_lie_there = [], [], [], None, True
+        for piece in pieces:
+            x = _range(piece) if isinstance(piece, slice) else as_array(piece)
+            if place is None and x is piece:
+                place = x
+            all_lie_there = all_lie_there and x is piece and isinstance(x, _native.HostArray)
+            if x is not piece and is_scalar(piece):
+                numbers.append(piece)
+            else:
+                dtypes.append(x.dtype)
+            arrays.append(x if x.ndim >= dimensions else _widened(x, dimensions, first))
+        if numbers:  # they take the dtype of the arrays beside them
+            dtype = _native.result_type(*dtypes, *numbers)
+            arrays = [x.astype(dtype, copy=False) for x in arrays]
+        if place is not None and not all_lie_there:
+            arrays = [x.to_device(place.device) for x in arrays]
+        return concatenate(arrays, axis)
 
     def __repr__(self) -> str:
         return f"dlbridge.nd.{self._name}"

@@ -211,7 +211,10 @@ def einsum(
     arrays = as_arrays(*given)
     if not arrays:
         raise ValueError("einsum(): no array; give one for each term of the subscripts")
-    wanted = _native.result_type(*arrays) if dtype is None else resolve(dtype)
+    if dtype is not None:
+        wanted = resolve(dtype)
+    else:
+        wanted = arrays[0].dtype if len(arrays) == 1 else _native.result_type(*arrays)
     if dtype is not None and len(arrays) == 1 and out is None:
         (term,), output = _parse(subscripts, arrays[0].ndim)
         if set(term) == set(output):

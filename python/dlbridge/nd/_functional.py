@@ -69,7 +69,10 @@ def byte_bounds(a: ndarray) -> tuple[int, int]:
     return x.data_ptr + low, x.data_ptr + high
 
 
-_ORDERS = {"C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F"}
+_PROPERTIES = {
+    "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F", "O": "O",
+    "OWNDATA": "O",
+}  # fmt: skip
 
 
 def require(a: ArrayLike, dtype: DTypeLike | None = None, requirements: Any = None) -> ndarray:
@@ -78,14 +81,14 @@ def require(a: ArrayLike, dtype: DTypeLike | None = None, requirements: Any = No
     ValueError for other properties and for both orders at once. Source: NumPy.
     """
     wanted = [requirements] if isinstance(requirements, str) else list(requirements or ())
-    names = {_ORDERS.get(name.upper(), "O" if name.upper() in ("O", "OWNDATA") else name) for name in wanted}
-    if not names <= {"C", "F", "O"}:
+    names = [_PROPERTIES.get(name.upper()) for name in wanted]
+    if None in names:
         raise ValueError(f"require(): requirements are {wanted}; those that there are: 'C', 'F' and 'O'")
-    if {"C", "F"} <= names:
+    if "C" in names and "F" in names:
         raise ValueError("require(): 'C' and 'F' are two orders; give one of them")
-    order = next((name for name in ("C", "F") if name in names), "A")
+    order = "C" if "C" in names else "F" if "F" in names else "A"
     try:
-        x = asarray(a, dtype=dtype, order=order)
+        x = asarray(a, dtype, order)
     except TypeError as error:
         if dtype is None:
             raise

@@ -23,6 +23,8 @@ ndarray = _native.ndarray
 
 def _coefficients(p: Any) -> ndarray:
     """A vector: those of a poly1d, or what is given."""
+    if isinstance(p, ndarray) and p.ndim == 1:
+        return p
     x = p.coeffs if isinstance(p, poly1d) else as_array(p)
     if x.ndim > 1:
         raise ValueError(f"a polynomial's coefficients have shape {x.shape}; give a vector")
@@ -30,27 +32,33 @@ def _coefficients(p: Any) -> ndarray:
 
 
 def _like(result: ndarray, *given: Any) -> Any:
-    return poly1d(result) if any(isinstance(p, poly1d) for p in given) else result
+    for p in given:
+        if isinstance(p, poly1d):
+            return poly1d(result)
+    return result
 
 
 def _zeros(n: int, like: ndarray) -> ndarray:
-    x = _native.empty((n,), like.dtype, device=like.device)
-    x.fill(0)
-    return x
+    return _native.zeros((n,), like.dtype, device=like.device)
 
 
 def _beside(*given: Any) -> list[ndarray]:
     """Polynomials and points as arrays: what is no array goes to the device of one that is."""
-    return as_arrays(*(p.coeffs if isinstance(p, poly1d) else p for p in given))
+    return as_arrays(*[p.coeffs if isinstance(p, poly1d) else p for p in given])
 
 
 def _aligned(a: Any, b: Any) -> tuple[ndarray, ndarray]:
     x, y = map(_coefficients, _beside(a, b))
-    if x.size < y.size:
-        x = concatenate([_zeros(y.size - x.size, x), x])
-    elif y.size < x.size:
-        y = concatenate([_zeros(x.size - y.size, y), y])
-    return x, y
+    return _padded(x, y.size), _padded(y, x.size)
+
+
+def _padded(x: ndarray, n: int) -> ndarray:
+    """With zeros in front, so that there are `n` coefficients at least."""
+    if x.size >= n:
+        return x
+    longer = _zeros(n, x)
+    longer[n - x.size :] = x
+    return longer
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
