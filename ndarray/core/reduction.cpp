@@ -7,10 +7,7 @@
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/promotion.h"
-#include "ndarray/core/ready.h"
 #include "ndarray/core/views.h"
-#include "ndarray/kernels/host/interpolate.h"
-#include "ndarray/kernels/host/sort.h"
 
 namespace dlbridge::nd {
 
@@ -305,127 +302,6 @@ Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Te
   args.stream = call.stream();
   args.workspace = call.workspace();
   return call.end(call.backend().scan(args), op == ScanOp::kSum ? "cumulative_sum" : "cumulative_prod");
-}
-
-namespace {
-// The axis moved to the end (and, being its own inverse here, a last axis moved back where `inverse`).
-void move_axis_last(int ndim, int axis, bool inverse, std::int8_t (&axes)[kMaxDims]) {
-  for (int k = 0, next = 0; k < ndim; ++k)
-    if (k != axis) axes[next++] = static_cast<std::int8_t>(k);
-  axes[ndim - 1] = static_cast<std::int8_t>(axis);
-  if (!inverse) return;
-  std::int8_t back[kMaxDims];
-  for (int k = 0; k < ndim; ++k) back[axes[k]] = static_cast<std::int8_t>(k);
-  std::copy_n(back, ndim, axes);
-}
-
-Status launch_sort(const Tensor& rows, const SortOptions& options, Tensor* keys, Tensor* indices) {
-  SortArgs args{};
-  args.dtype = dtype_of(rows);
-  args.descending = options.descending;
-  args.stable = options.stable;
-  args.n = rows.dl.shape[rows.dl.ndim - 1];
-  args.rows = rows.size / args.n;
-  args.keys_in = rows.dl.data;
-  args.keys_out = keys == nullptr ? nullptr : keys->dl.data;
-  args.indices = indices == nullptr ? nullptr : static_cast<std::int64_t*>(indices->dl.data);
-  const Tensor* const used[] = {&rows, keys != nullptr ? keys : indices};
-  KernelCall call(rows.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  args.stream = call.stream();
-  args.workspace = call.workspace();
-  const bool selects = !options.places.empty() && is_host(rows.dl.device);
-  return call.end(selects ? host_kernels::select(args, options.places) : call.backend().sort(args), "sort");
-}
-
-Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool want_indices, Tensor& result) {
-  const int n = x.dl.ndim;
-  std::int8_t axes[kMaxDims];
-  move_axis_last(n, axis, false, axes);
-  Tensor bools, moved, dense, made;
-  const Tensor* elements = nullptr;
-  DLBRIDGE_TRY(comparable(x, bools, elements));
-  DLBRIDGE_TRY(transpose_view(*elements, {axes, static_cast<std::size_t>(n)}, moved));
-  const Tensor* rows = &moved;
-  if (!is_c_contiguous(moved)) {
-    DLBRIDGE_TRY(copy_as(moved, dtype_of(x), CopyOrder::kC, dense));
-    rows = &dense;
-  }
-  const bool in_place = rows == &dense && !want_indices;
-  if (!in_place)
-    DLBRIDGE_TRY(make_array(made, want_indices ? DType::kInt64 : dtype_of(x), shape_of(*rows), x.dl.device));
-  Tensor& target = in_place ? dense : made;
-  if (x.size != 0)
-    DLBRIDGE_TRY(launch_sort(*rows, options, want_indices ? nullptr : &target, want_indices ? &target : nullptr));
-  move_axis_last(n, axis, true, axes);
-  DLBRIDGE_TRY(transpose_view(target, {axes, static_cast<std::size_t>(n)}, result));
-  result.flags = target.flags;  // it outlives what it is a view of
-  return {};
-}
-}  // namespace
-
-Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys) {
-  return sort_along(x, axis, options, false, keys);
-}
-Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices) {
-  return sort_along(x, axis, options, true, indices);
-}
-
-namespace {
-// As elements one step apart: a view of `x` where its strides allow one, a dense copy else.
-Status in_steps(const Tensor& x, Tensor& row) {
-  bool viewed = false;
-  if (is_aligned(x)) DLBRIDGE_TRY(reshape_view(x, {&x.size, 1}, Order::kC, row, viewed));
-  if (viewed) return {};
-  Tensor copy;
-  DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
-  return reshape_view(copy, {&copy.size, 1}, Order::kC, row, viewed);
-}
-}  // namespace
-
-Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, bool from_end, Tensor& result) {
-  DLBRIDGE_TRY(make_array(result, DType::kInt64, shape_of(values), values.dl.device));
-  if (values.size == 0) return {};
-  Tensor row, searched, sorted_bools, values_bools;
-  const Tensor *sorted_elements = nullptr, *values_elements = nullptr;
-  DLBRIDGE_TRY(comparable(sorted, sorted_bools, sorted_elements));
-  DLBRIDGE_TRY(comparable(values, values_bools, values_elements));
-  DLBRIDGE_TRY(in_steps(*sorted_elements, row));
-  DLBRIDGE_TRY(in_steps(*values_elements, searched));
-  SearchArgs args{};
-  args.dtype = dtype_of(values);
-  args.right = right;
-  args.from_end = from_end;
-  args.sorted = row.dl.data;
-  args.n = row.size;
-  args.sorted_step = row.dl.strides[0];
-  args.values = searched.dl.data;
-  args.count = searched.size;
-  args.value_step = searched.dl.strides[0];
-  args.out = static_cast<std::int64_t*>(result.dl.data);
-  const Tensor* const used[] = {&row, &searched, &result};
-  KernelCall call(values.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  args.stream = call.stream();
-  return call.end(call.backend().search(args), "searchsorted");
-}
-
-Status interpolate(const Tensor& at, const Tensor& knots, const Tensor& values, std::optional<double> left,
-                   std::optional<double> right, Tensor& result) {
-  DLBRIDGE_TRY(make_array(result, DType::kFloat64, shape_of(at), at.dl.device));
-  Tensor at_copy, knots_copy, values_copy;
-  const Tensor *dense_at = nullptr, *dense_knots = nullptr, *dense_values = nullptr;
-  DLBRIDGE_TRY(ready_as(DType::kFloat64, at, at_copy, dense_at));
-  DLBRIDGE_TRY(ready_as(DType::kFloat64, knots, knots_copy, dense_knots));
-  DLBRIDGE_TRY(ready_as(DType::kFloat64, values, values_copy, dense_values));
-  const auto* const heights = elements<double>(*dense_values);
-  const Tensor* const used[] = {dense_at, dense_knots, dense_values, &result};
-  KernelCall call(at.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  host_kernels::interpolate({elements<double>(*dense_knots), heights, knots.size, elements<double>(*dense_at), at.size,
-                             left.value_or(heights[0]), right.value_or(heights[knots.size - 1]),
-                             elements<double>(result)});
-  return call.end(0, "interp");
 }
 
 }  // namespace dlbridge::nd

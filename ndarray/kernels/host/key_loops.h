@@ -46,14 +46,14 @@ void recode(const functors::KeyCode& code, const void* from, void* to, std::int6
   else if (in != out) std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(Bits));
 }
 
-// Whether no element is smaller than the one before it.
+// Whether no element is smaller than the one before it, and none is NaN.
 template <class T>
 DLBRIDGE_ND_CLONES bool in_order(const T* data, std::int64_t n) {
   constexpr std::int64_t kAtOnce = 256;
   for (std::int64_t i = 1; i < n; i += kAtOnce) {
     const std::int64_t end = i + kAtOnce < n ? i + kAtOnce : n;
     std::uint8_t falls = 0;
-    for (std::int64_t j = i; j < end; ++j) falls = static_cast<std::uint8_t>(falls | (data[j] < data[j - 1] ? 1 : 0));
+    for (std::int64_t j = i; j < end; ++j) falls = static_cast<std::uint8_t>(falls | (data[j - 1] <= data[j] ? 0 : 1));
     if (falls != 0) return false;
   }
   return true;

@@ -16,6 +16,16 @@ using functors::KeyKind;
 
 constexpr std::int64_t kWidened = 4096;
 
+// Of bools, how many are true: every byte but 0.
+void count_bools(const SortArgs& args) {
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    const char* const in = static_cast<const char*>(args.keys_in) + row * args.n;
+    char* const out = static_cast<char*>(args.keys_out) + row * args.n;
+    const std::int64_t no = std::count(in, in + args.n, '\0'), first = args.descending ? args.n - no : no;
+    std::fill(out, out + first, static_cast<char>(args.descending));
+    std::fill(out + first, out + args.n, static_cast<char>(!args.descending));
+  }
+}
 void count_row(const KeyCode& code, const char* in, std::int64_t n, char* out) {
   std::int64_t counts[kBuckets]{};
   for (std::int64_t i = 0; i < n; ++i) ++counts[functors::value_key(bits_at<std::uint8_t>(in + i), code)];
@@ -99,6 +109,7 @@ int select_in_vectors(const SortArgs& args, std::span<const std::int64_t> places
 int sort_values(const SortArgs& args, bool in_vectors) {
   switch (info(args.dtype).itemsize) {
     case 1:
+      if (args.dtype == DType::kBool) return count_bools(args), 0;
       if (in_vectors && args.n < 2 * static_cast<std::int64_t>(kBuckets)) return sort_widened<std::uint8_t>(args);
       return count_rows(args), 0;
     case 2:
@@ -113,9 +124,31 @@ int sort(const SortArgs& args) {
   if (!contains(kAllSet, args.dtype)) return kErrorUnsupported;
   if (args.rows == 0 || args.n == 0) return 0;
   const bool in_vectors = find_vector_sort<std::uint64_t>() != nullptr;
-  if (args.indices != nullptr || args.stable || contains(kComplexSet, args.dtype))
+  const bool may_tell_equals_apart = contains(kFloatSet, args.dtype) || contains(kComplexSet, args.dtype);
+  if (args.indices != nullptr || (args.stable && may_tell_equals_apart) || contains(kComplexSet, args.dtype))
     return sort_positions(args, in_vectors);
   return sort_values(args, in_vectors);
+}
+
+bool are_in_order(DType dtype, const void* rows, std::int64_t count, std::int64_t n) noexcept {
+  const auto each = [&]<class T>(const T* row) {
+    for (std::int64_t i = 0; i < count; ++i, row += n)
+      if (!in_order(row, n)) return false;
+    return true;
+  };
+  switch (dtype) {
+    case DType::kInt8: return each(static_cast<const std::int8_t*>(rows));
+    case DType::kInt16: return each(static_cast<const std::int16_t*>(rows));
+    case DType::kInt32: return each(static_cast<const std::int32_t*>(rows));
+    case DType::kInt64: return each(static_cast<const std::int64_t*>(rows));
+    case DType::kUInt8: return each(static_cast<const std::uint8_t*>(rows));
+    case DType::kUInt16: return each(static_cast<const std::uint16_t*>(rows));
+    case DType::kUInt32: return each(static_cast<const std::uint32_t*>(rows));
+    case DType::kUInt64: return each(static_cast<const std::uint64_t*>(rows));
+    case DType::kFloat32: return each(static_cast<const float*>(rows));
+    case DType::kFloat64: return each(static_cast<const double*>(rows));
+    default: return false;
+  }
 }
 
 int select(const SortArgs& args, std::span<const std::int64_t> places) {

@@ -15,6 +15,9 @@ namespace dlbridge::nd::host_kernels {
 int sort_values(const SortArgs& args, bool in_vectors);     // of a real dtype, without positions
 int sort_positions(const SortArgs& args, bool in_vectors);  // positions, and keys whose equals keep their order
 
+// Whether each row rises. False, too, of dtypes for which that is not looked at: 16-bit floats and complex numbers.
+bool are_in_order(DType dtype, const void* rows, std::int64_t count, std::int64_t n) noexcept;
+
 // Only `places`, one or more, increasing, within the row, hold what a sort puts there, nothing before one larger and
 // nothing behind it smaller: what a sort may do too. Either keys or positions are asked for.
 int select(const SortArgs& args, std::span<const std::int64_t> places);

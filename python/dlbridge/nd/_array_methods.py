@@ -205,17 +205,19 @@ def __array_function__(self: ndarray, func: Any, types: Any, args: Any, kwargs: 
 
 # --- in place -------------------------------------------------------------------------------------------------------
 
-_sorted, _partitioned = (_native.late("_searching", name) for name in ("sort", "partition"))
+_is_stable, _places_along = (_native.late("_searching", name) for name in ("is_stable", "places_along"))
 
 
 def sort(self: ndarray, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
     """Sorts along an axis in place; nd.sort() gives a copy."""
-    _native.copyto(self, _sorted(self, axis, kind, stable=stable))
+    keeps = stable if kind is None else _is_stable(kind, stable, "sort")
+    _native.sort_in_place(self, axis, False, bool(keeps))
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
     """Partitions along an axis in place; nd.partition() gives a copy."""
-    _native.copyto(self, _partitioned(self, kth, axis))
+    axis, places = _places_along(self, kth, axis)
+    _native.sort_in_place(self, axis, False, False, places)
 
 
 def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:

@@ -324,6 +324,9 @@ def sort(
 def argsort(
     x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True, places: Any = None
 ) -> ndarray: ...
+def sort_in_place(
+    x: ndarray, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True, places: Any = None
+) -> None: ...
 def take(
     a: Any, indices: Any, /, axis: SupportsIndex | None = None, out: ndarray | None = None, mode: str = "raise"
 ) -> ndarray: ...

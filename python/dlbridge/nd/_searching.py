@@ -56,7 +56,7 @@ def _flat_axis(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, i
     return a, normalize_axis(axis, a.ndim, operation)
 
 
-def _is_stable(kind: str | None, stable: bool | None, operation: str) -> bool:
+def is_stable(kind: str | None, stable: bool | None, operation: str) -> bool:
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
         raise ValueError(f"{operation}(): kind {kind!r} is unknown; give 'stable' or leave it out")
     return bool(stable) or kind in ("mergesort", "stable")
@@ -76,9 +76,9 @@ def sort(
     kind has no effect but that "stable" is stable=True, which keeps equal elements in their order.
     Source: Array API 2024.12.
     """
-    is_stable = _is_stable(kind, stable, "sort")
+    keeps = is_stable(kind, stable, "sort")
     a, axis = _flat_axis(as_array(a), axis, "sort")
-    return _native.sort(a, axis, descending, is_stable)
+    return _native.sort(a, axis, descending, keeps)
 
 
 def argsort(
@@ -88,7 +88,7 @@ def argsort(
 
     Source: Array API 2024.12.
     """
-    _is_stable(kind, stable, "argsort")
+    is_stable(kind, stable, "argsort")
     a = as_array(a)
     a, axis = _flat_axis(a if a.ndim else a.reshape(1), axis, "argsort")  # as NumPy has it
     return _native.argsort(a, axis, descending, True)
@@ -122,6 +122,12 @@ def places_of(positions: Iterable[int]) -> list[int] | None:
     """Positions as _native.sort() takes them; None where all elements are better sorted."""
     places = sorted(set(positions))
     return places if len(places) <= _MOST_PLACES else None
+
+
+def places_along(a: ndarray, kth: Any, axis: int) -> tuple[int, list[int] | None]:
+    """An axis, and the places that partition() of an array selects there."""
+    axis = normalize_axis(axis, a.ndim, "partition")
+    return axis, _places(kth, a.shape[axis], "partition")
 
 
 def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> ndarray:

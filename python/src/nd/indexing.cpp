@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ndarray/core/reduction.h"
+#include "ndarray/core/sorting.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/host_only.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ndarray/core/sorting.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -91,8 +92,12 @@ constexpr char kSort[] =
     "sort($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\nA sorted copy; NaN last.";
 constexpr char kArgsort[] = "argsort($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\n"
                             "The positions that sort, int64.";
-template <auto kRun>
-PyObject* sort(PyObject*, const Call& a) {
+constexpr char kSortName[] = "sort()";
+constexpr char kSortInPlace[] =
+    "sort_in_place($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\nSorts x itself.";
+
+template <class Run>
+PyObject* sort_by(const Call& a, Run run) {
   const Tensor& x = a.array(0);
   core::SortOptions options;
   options.descending = a.flag(2, false);
@@ -104,7 +109,22 @@ PyObject* sort(PyObject*, const Call& a) {
     if (places.dims[i] < (i > 0 ? places.dims[i - 1] + 1 : 0) || places.dims[i] >= x.dl.shape[axis])
       throw_issue(a.operation(), ErrorCode::kMalformed, "needs increasing places within the axis");
   options.places = {places.dims, static_cast<std::size_t>(places.ndim)};
-  return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
+  return run(x, axis, options);
+}
+
+template <auto kRun>
+PyObject* sort(PyObject*, const Call& a) {
+  return sort_by(a, [&](const Tensor& x, int axis, const core::SortOptions& options) {
+    return make_result(a.operation(), [&](Tensor& out) { return kRun(x, axis, options, out); });
+  });
+}
+
+PyObject* sort_in_place(PyObject*, const Call& a) {
+  return sort_by(a, [&](const Tensor& x, int axis, const core::SortOptions& options) {
+    const CriticalSection of_target(a.given(0));
+    throw_if_bad(core::sort_in_place(x, axis, options), a.operation());
+    return Ref::borrow(Py_None).release();
+  });
 }
 
 }  // namespace
@@ -120,7 +140,7 @@ std::vector<PyMethodDef> reduction_methods() {
 
 void init_reductions(PyObject* module) {
   add_functions(module, {method<kReduce, reduce>(), method<kScan, scan>(), method<kSort, sort<core::sort>>(),
-                         method<kArgsort, sort<core::argsort>>()});
+                         method<kArgsort, sort<core::argsort>>(), method<kSortInPlace, sort_in_place, kSortName>()});
 }
 
 }  // namespace dlbridge::py::nd

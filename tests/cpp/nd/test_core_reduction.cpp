@@ -1,5 +1,6 @@
 // Reductions along axes of arrays of any layout, against sums made by hand.
 #include "ndarray/core/reduction.h"
+#include "ndarray/core/sorting.h"
 
 #include <algorithm>
 
