@@ -42,11 +42,13 @@ bool fits(const Tensor& b, const Tensor& a) noexcept {  // as many columns (n, k
          !is_cuda(b.dl.device) && std::equal(a.dl.shape, a.dl.shape + a.dl.ndim - 1, b.dl.shape);
 }
 
+constexpr bool has_sides(LapackOp op) noexcept { return op == LapackOp::kSolve || op == LapackOp::kLstsq; }
 constexpr bool is_for_squares(LapackOp op) noexcept { return op < LapackOp::kSvdvals; }
 
 bool takes(LapackOp op, const Tensor& a, const Tensor* b) noexcept {
   const int n = a.dl.ndim;
-  return (b != nullptr) == (op == LapackOp::kSolve) && !is_cuda(a.dl.device) && n >= 2 && a.size != 0 &&
+  if (op == LapackOp::kLstsq && (n != 2 || a.dl.shape[0] < a.dl.shape[1])) return false;
+  return (b != nullptr) == has_sides(op) && !is_cuda(a.dl.device) && n >= 2 && a.size != 0 &&
          (a.dl.shape[n - 1] == a.dl.shape[n - 2] || !is_for_squares(op)) &&
          contains(host_kernels::kOpenBlasSet, inexact(dtype_of(a))) && (b == nullptr || fits(*b, a)) &&
          host_kernels::has_lapack();
@@ -79,6 +81,7 @@ Status LapackCall::prepare(LapackOp op, const Tensor& a, const Tensor* b, Lapack
   args_.dtype = computed_in(result_);
   args_.upper = options.upper;
   args_.full = options.full;
+  args_.rcond = options.rcond;
   args_.m = a.dl.shape[a.dl.ndim - 2];
   args_.n = a.dl.shape[a.dl.ndim - 1];
   args_.batch = a.size / (args_.m * args_.n);
@@ -97,6 +100,10 @@ Status LapackCall::prepare_results(const Tensor& a, const Tensor* b) {
   const std::int64_t m = args_.m, n = args_.n, k = std::min(m, n);
   switch (args_.op) {
     case LapackOp::kSolve: return turned_copy(*b, args_.dtype, sides_);
+    case LapackOp::kLstsq:
+      DLBRIDGE_TRY(turned_copy(*b, args_.dtype, sides_));
+      DLBRIDGE_TRY(make_array(others_, DType::kInt32, {}, a.dl.device));
+      return make_stack(values_, kReal, a, {k});
     case LapackOp::kInv: return make_stack(sides_, args_.dtype, a, {n, n});
     case LapackOp::kSlogdet: DLBRIDGE_TRY(make_stack(others_, kReal, a)); [[fallthrough]];
     case LapackOp::kDet: return make_stack(values_, args_.dtype, a);
@@ -117,9 +124,31 @@ Status LapackCall::prepare_results(const Tensor& a, const Tensor* b) {
 }
 
 int LapackCall::count_results(LapackOp op) noexcept {
+  if (op == LapackOp::kLstsq) return 4;
   if (op == LapackOp::kSvd) return 3;
   const bool two = op == LapackOp::kSlogdet || op == LapackOp::kEigh || op == LapackOp::kEig || op == LapackOp::kQr;
   return two ? 2 : 1;
+}
+
+// (solutions, squared norms of what is left, rank, singular values).
+Status LapackCall::finish_lstsq(Tensor* results) {
+  const DType real = real_part(result_);
+  const bool leaves_rest = args_.m > args_.n && *static_cast<const std::int32_t*>(others_.dl.data) == args_.n;
+  const std::int64_t count = leaves_rest ? args_.columns : 0;
+  const std::int64_t width = is_complex(args_.dtype) ? 2 : 1;
+  Tensor solutions, residuals;
+  DLBRIDGE_TRY(make_array(residuals, DType::kFloat64, {&count, 1}, sides_.dl.device));
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto* column = static_cast<const double*>(sides_.dl.data) + k * args_.m * width;
+    double sum = 0;
+    for (std::int64_t i = args_.n * width; i < args_.m * width; ++i) sum += column[i] * column[i];
+    static_cast<double*>(residuals.dl.data)[k] = sum;
+  }
+  DLBRIDGE_TRY(first_rows(sides_, args_.n, solutions));
+  DLBRIDGE_TRY(turned_copy(solutions, result_, results[0]));
+  DLBRIDGE_TRY(rounded(std::move(residuals), real, results[1]));
+  results[2] = std::move(others_);
+  return rounded(std::move(values_), real, results[3]);
 }
 
 Status LapackCall::finish(Tensor* results) {
@@ -141,6 +170,7 @@ Status LapackCall::finish(Tensor* results) {
       DLBRIDGE_TRY(turned_copy(sides_, result_, results[0]));
       DLBRIDGE_TRY(rounded(std::move(values_), real, results[1]));
       return turned_copy(others_, result_, results[2]);
+    case LapackOp::kLstsq: return finish_lstsq(results);
     case LapackOp::kQr: DLBRIDGE_TRY(turned_copy(sides_, result_, results[0])); [[fallthrough]];
     case LapackOp::kR: {
       Tensor rows;

@@ -41,6 +41,7 @@ class Lapack {
       case LapackOp::kSvd: return run_svd();
       case LapackOp::kR:
       case LapackOp::kQr: return run_qr();
+      case LapackOp::kLstsq: return run_lstsq();
     }
     return false;
   }
@@ -269,6 +270,37 @@ class Lapack {
     space.work.reset(new T[static_cast<std::size_t>(space.size)]);
     for (std::int64_t i = 0; i < args_.batch; ++i)
       if (svd(i, job, space, space.work.get()) != 0) return false;
+    return true;
+  }
+
+  // gelsd(), by the workspaces that it asks for.
+  bool run_lstsq() const {
+    const Real rcond = args_.rcond;
+    Real* const values = static_cast<Real*>(args_.values);
+    Int rank = 0, info = 0, size = -1, integer = 0;
+    T asked{};
+    Real asked_reals{};
+    const auto solve = [&](T* work, Real* reals, Int* integers) {
+      if constexpr (is_complex_v<T>) {
+        using Gelsd = void (*)(const Int*, const Int*, const Int*, T*, const Int*, T*, const Int*, Real*, const Real*,
+                               Int*, T*, const Int*, Real*, Int*, Int*);
+        reinterpret_cast<Gelsd>(routines_.gelsd)(&m_, &n_, &columns_, matrix(0), &m_, side(0), &m_, values, &rcond,
+                                                 &rank, work, &size, reals, integers, &info);
+      } else {
+        using Gelsd = void (*)(const Int*, const Int*, const Int*, T*, const Int*, T*, const Int*, Real*, const Real*,
+                               Int*, T*, const Int*, Int*, Int*);
+        reinterpret_cast<Gelsd>(routines_.gelsd)(&m_, &n_, &columns_, matrix(0), &m_, side(0), &m_, values, &rcond,
+                                                 &rank, work, &size, integers, &info);
+      }
+      return info == 0;
+    };
+    if (!solve(&asked, &asked_reals, &integer)) return false;
+    size = static_cast<Int>(real(asked));
+    const std::unique_ptr<T[]> work(new T[static_cast<std::size_t>(size)]);
+    const std::unique_ptr<Real[]> reals(new Real[static_cast<std::size_t>(asked_reals) + 1]);
+    const std::unique_ptr<Int[]> integers(new Int[static_cast<std::size_t>(integer) + 1]);
+    if (!solve(work.get(), reals.get(), integers.get())) return false;
+    *static_cast<std::int32_t*>(args_.others) = static_cast<std::int32_t>(rank);
     return true;
   }
 

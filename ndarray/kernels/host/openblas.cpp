@@ -31,9 +31,9 @@ bool read_routines(const Naming& naming, OpenBlas& out) {
     of_one = {naming.blas(kBlas[i][0]), naming.blas(kBlas[i][1]), naming.blas(kBlas[i][2])};
     if (of_one.gemm == nullptr || of_one.gemv == nullptr || of_one.dot == nullptr) return false;
   }
-  static constexpr const char* kLapack[][8] = {
-      {"dgetrf", "dgesv", "dpotrf", "dsyevd", "dgeev", "dgesdd", "dgeqrf", "dorgqr"},
-      {"zgetrf", "zgesv", "zpotrf", "zheevd", "zgeev", "zgesdd", "zgeqrf", "zungqr"}};
+  static constexpr const char* kLapack[][9] = {
+      {"dgetrf", "dgesv", "dpotrf", "dsyevd", "dgeev", "dgelsd", "dgesdd", "dgeqrf", "dorgqr"},
+      {"zgetrf", "zgesv", "zpotrf", "zheevd", "zgeev", "zgelsd", "zgesdd", "zgeqrf", "zungqr"}};
   bool all = true;
   const auto lapack = [&](const char* name) {
     void* const found = naming.lapack(name);
@@ -42,8 +42,8 @@ bool read_routines(const Naming& naming, OpenBlas& out) {
   };
   for (LapackRoutines* r : {&out.of_double, &out.of_complex}) {
     const auto& names = kLapack[r == &out.of_complex];
-    *r = {lapack(names[0]), lapack(names[1]), lapack(names[2]), lapack(names[3]),
-          lapack(names[4]), lapack(names[5]), lapack(names[6]), lapack(names[7])};
+    *r = {lapack(names[0]), lapack(names[1]), lapack(names[2]), lapack(names[3]), lapack(names[4]),
+          lapack(names[5]), lapack(names[6]), lapack(names[7]), lapack(names[8])};
   }
   if (!all) out.of_double = out.of_complex = {};
   return true;

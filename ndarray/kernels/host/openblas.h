@@ -15,7 +15,7 @@ struct BlasRoutines {  // of one dtype, by the interface of C
   void *gemm, *gemv, *dot;
 };
 struct LapackRoutines {  // of one dtype, by that of Fortran
-  void *getrf, *gesv, *potrf, *evd, *geev, *gesdd, *geqrf, *orgqr;
+  void *getrf, *gesv, *potrf, *evd, *geev, *gelsd, *gesdd, *geqrf, *orgqr;
 };
 
 struct OpenBlas {

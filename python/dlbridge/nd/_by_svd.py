@@ -31,17 +31,14 @@ def pseudo_inverse(u: ndarray, s: ndarray, vh: ndarray, relative: Any) -> ndarra
 def least_squares(
     x: ndarray, b: ndarray, u: ndarray, s: ndarray, vh: ndarray, relative: float
 ) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    """lstsq() of a matrix and its decomposition."""
+    """lstsq() of a matrix and its decomposition, of columns `b`."""
     m, n = x.shape
-    right = b[:, None] if b.ndim == 1 else b
     inverse, counts = _inverted(s, relative)
-    found = _native.matmul(
-        _adjoint(vh), inverse.astype(x.dtype, copy=False)[:, None] * _native.matmul(_adjoint(u), right)
-    )
+    found = _native.matmul(_adjoint(vh), inverse.astype(x.dtype, copy=False)[:, None] * _native.matmul(_adjoint(u), b))
     rank = counts.sum(axis=-1).astype("int32")
     if m > n and rank.item() == n:
-        rest = _native.absolute(right - _native.matmul(x, found))
+        rest = _native.absolute(b - _native.matmul(x, found))
         residuals = (rest * rest).sum(axis=0)
     else:
         residuals = _native.empty((0,), s.dtype, device=s.device)
-    return found[:, 0].copy() if b.ndim == 1 else found, residuals, rank, s
+    return found, residuals, rank, s

@@ -96,7 +96,7 @@ ROWS: dict[str, Row] = {
     "eigvals": Row(_DIVERGED, to_complex=True, natively=True),
     "eigvalsh": Row(_DIVERGED, natively=True),
     "inv": Row(_SINGULAR, natively=True),
-    "lstsq": Row(_DIVERGED, square=False, stacks=False),
+    "lstsq": Row(_DIVERGED, square=False, stacks=False, natively=True),
     "pinv": Row(_DIVERGED, square=False),
     "qr": Row(_DIVERGED, square=False, result=QRResult, natively=True),
     "slogdet": Row(result=SlogdetResult, natively=True),

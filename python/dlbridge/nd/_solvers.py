@@ -7,7 +7,7 @@ from operator import index
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays, normalize_axes
-from dlbridge.nd._by_svd import least_squares, pseudo_inverse
+from dlbridge.nd._by_svd import pseudo_inverse
 from dlbridge.nd._decompositions import default_rtol
 from dlbridge.nd._host import COMPUTED
 from dlbridge.nd._lapack import call, check_matrices, linalg_error
@@ -52,10 +52,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> ndarray:
     return found[..., 0] if y.ndim == 1 else found
 
 
-# Elements of a matrix: beyond, LAPACK's own least squares take less time, which make no singular vectors.
-_FEW = 4096
-
-
 def _is_exact(x: ndarray) -> bool:
     """Whether the host computes it in the dtype that it has."""
     return isinstance(x, _native.HostArray) and x.dtype.name in COMPUTED
@@ -80,9 +76,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[ndarr
             "one or two dimensions"
         )
     bound = default_rtol(x) if rcond is None and x.ndim == 2 else rcond
-    if x.ndim == 2 and 0 < x.size <= _FEW and y.size and x.dtype is y.dtype and _is_exact(x) and _is_number(bound):
-        decomposed = call("svd", x, operation="lstsq", full_matrices=False)
-        return least_squares(x, y, *decomposed, bound)
+    if x.ndim == 2 and y.ndim == 1:
+        found, *others = call("lstsq", x, y[:, None], rcond=bound)
+        return found.reshape(-1), *others
     return call("lstsq", x, y, rcond=bound)
 
 

@@ -22,10 +22,19 @@ struct Name {
   Op op;
 };
 constexpr Name<LapackOp> kNames[] = {
-    {"det", LapackOp::kDet},           {"slogdet", LapackOp::kSlogdet},   {"inv", LapackOp::kInv},
-    {"solve", LapackOp::kSolve},       {"cholesky", LapackOp::kCholesky}, {"eigh", LapackOp::kEigh},
-    {"eigvalsh", LapackOp::kEigvalsh}, {"eig", LapackOp::kEig},           {"eigvals", LapackOp::kEigvals},
-    {"svdvals", LapackOp::kSvdvals},   {"svd", LapackOp::kSvd},           {"qr", LapackOp::kQr},
+    {"det", LapackOp::kDet},
+    {"slogdet", LapackOp::kSlogdet},
+    {"inv", LapackOp::kInv},
+    {"solve", LapackOp::kSolve},
+    {"cholesky", LapackOp::kCholesky},
+    {"eigh", LapackOp::kEigh},
+    {"eigvalsh", LapackOp::kEigvalsh},
+    {"eig", LapackOp::kEig},
+    {"eigvals", LapackOp::kEigvals},
+    {"lstsq", LapackOp::kLstsq},
+    {"svdvals", LapackOp::kSvdvals},
+    {"svd", LapackOp::kSvd},
+    {"qr", LapackOp::kQr},
 };
 
 std::string_view text_of(PyObject* object) {
@@ -38,6 +47,7 @@ std::string_view text_of(PyObject* object) {
 bool read_options(const Call& a, LapackOp& op, core::LapackOptions& options) {
   options.upper = a.given(3) != nullptr && text_of(a.given(3)) == "U";
   options.full = a.flag(4, true);
+  options.rcond = a.number(8, 0.0);
   if (op == LapackOp::kSvd && !a.flag(5, true)) op = LapackOp::kSvdvals;
   if (op == LapackOp::kQr) {
     const std::string_view mode = a.given(7) == nullptr ? "reduced" : text_of(a.given(7));
@@ -68,7 +78,8 @@ PyObject* as_results(core::LapackCall& call, LapackOp op, const char* operation)
 }
 
 constexpr char kLapack[] =
-    "lapack($module, name, a, b=None, UPLO='L', full_matrices=True, compute_uv=True, hermitian=False, mode='reduced')"
+    "lapack($module, name, a, b=None, UPLO='L', full_matrices=True, compute_uv=True, hermitian=False, mode='reduced', "
+    "rcond=0.0)"
     "\n--\n\n"
     "What numpy.linalg.<name> gives, or None where it is not known here, or not of these operands, or LAPACK gives up.";
 PyObject* lapack(PyObject*, const Call& a) {

@@ -58,6 +58,43 @@ def test_so_it_is_of_matrices_that_are_not_square(shape, keywords):
         same(one, other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64"])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 3, 4, 4)], ids=str)
+def test_eigenvalues_of_any_matrix_come_with_conjugate_pairs(shape, dtype):
+    x = values(shape, dtype)
+    x = x.copy() if x.dtype.kind == "c" else (x * 4).astype(dtype)
+    wanted = np.linalg.eig(x)
+    complex_too = np.result_type(wanted[1].dtype, "complex64")
+    found = nd.linalg.eig(nd.asarray(x, device="cpu"))
+    for one, other in zip(found, wanted, strict=True):
+        same(one, np.asarray(other).astype(complex_too))
+    same(nd.linalg.eigvals(nd.asarray(x, device="cpu")), np.linalg.eigvals(x).astype(complex_too))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_eigenvalues_of_what_is_not_finite_are_refused(bad):
+    x = nd.asarray([[1.0, bad], [0.0, 1.0]], device="cpu")
+    for function in (nd.linalg.eig, nd.linalg.eigvals):
+        with pytest.raises(np.linalg.LinAlgError):
+            function(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64"])
+@pytest.mark.parametrize("columns", [None, 1, 3])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (4, 4), (3, 7), (60, 2)], ids=str)
+@pytest.mark.parametrize("full_rank", [True, False])
+def test_least_squares_are_numpys(full_rank, shape, columns, dtype):
+    a = values(shape, dtype)
+    if not full_rank:
+        a[:, -1] = a[:, 0] if shape[1] > 1 else 0
+    b = values((shape[0],) if columns is None else (shape[0], columns), dtype)
+    found = nd.linalg.lstsq(nd.asarray(a, device="cpu"), nd.asarray(b, device="cpu"))
+    for one, other in zip(found, np.linalg.lstsq(a, b, rcond=None), strict=True):
+        other = np.asarray(other)
+        assert one.shape == other.shape and one.dtype == other.dtype
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-5)
+
+
 def test_without_that_lapack_all_goes_by_numpys_functions():
     code = (
         "import numpy as np\nfrom dlbridge import nd\nfrom dlbridge.nd import _native\n"
