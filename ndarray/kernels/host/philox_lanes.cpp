@@ -95,13 +95,20 @@ DLBRIDGE_ND_GENERATE(generate_in_zmm, "avx512f,avx512dq,avx512vl,avx2,fma", 64, 
 
 }  // namespace
 
-void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept {
+Generators find_generators() noexcept {
+  Generators found;
 #if defined(DLBRIDGE_ND_IN_REGISTERS)
   if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return generate_in_zmm(keys, counter, lanes);
-  if (__builtin_cpu_supports("avx2")) return generate_in_ymm(keys, counter, lanes);
+    found.ways[found.count++] = generate_in_zmm;
+  if (__builtin_cpu_supports("avx2")) found.ways[found.count++] = generate_in_ymm;
 #endif
-  generate_plain(keys, counter, lanes);
+  found.ways[found.count++] = generate_plain;
+  return found;
+}
+
+void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept {
+  static const Generate fastest = find_generators().ways[0];
+  fastest(keys, counter, lanes);
 }
 
 }  // namespace dlbridge::nd::host_kernels

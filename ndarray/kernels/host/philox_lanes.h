@@ -16,6 +16,14 @@ struct Lanes {
   philox::Block block(int i) const noexcept { return {{x[0][i], x[1][i], x[2][i], x[3][i]}}; }
 };
 
+// Ways to make them that this processor has, the fastest first; all give the same blocks.
+using Generate = void (*)(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept;
+struct Generators {
+  Generate ways[3];
+  int count = 0;
+};
+Generators find_generators() noexcept;
+
 // The blocks of the counters from `counter` on, with the high half 0.
 void generate(const philox::Keys& keys, std::uint64_t counter, Lanes& lanes) noexcept;
 

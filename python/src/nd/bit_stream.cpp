@@ -6,7 +6,7 @@
 #include "ndarray/core/promotion.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/threads.h"
-#include "python/src/nd/call.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 
 namespace dlbridge::py::nd {
@@ -168,12 +168,9 @@ PyObject* draw_integers(PyObject* self, const Call& v) {
   const DType dtype = v.dtype(3).value_or(core::kDefaultInt);
   PyObject* const low = v[1] == nullptr ? nullptr : v.given(0);
   PyObject* const high = v[1] == nullptr ? v.given(0) : v[1];
-  if (!core::is_integer(dtype) || !PyLong_CheckExact(high) || (low != nullptr && !PyLong_CheckExact(low)))
-    Py_RETURN_NONE;
-  int below = 0, above = 0;
-  const std::int64_t first = low == nullptr ? 0 : checked_number(PyLong_AsLongLongAndOverflow(low, &below));
-  std::int64_t last = checked_number(PyLong_AsLongLongAndOverflow(high, &above));
-  if (below != 0 || above != 0 || (!v.flag(4, false) && __builtin_sub_overflow(last, 1, &last)) || last < first ||
+  std::int64_t first = 0, last = 0;
+  if (!core::is_integer(dtype) || (low != nullptr && !parse_integer(low, first)) || !parse_integer(high, last) ||
+      (!v.flag(4, false) && __builtin_sub_overflow(last, 1, &last)) || last < first ||
       !core::fits(core::Scalar::of_int(first), dtype) || !core::fits(core::Scalar::of_int(last), dtype))
     Py_RETURN_NONE;
   core::RandomArgs args{};

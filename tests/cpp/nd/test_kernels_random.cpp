@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/host/philox_lanes.h"
 #include "ndarray/kernels/random/counts.h"
 #include "ndarray/kernels/random/multinomial.h"
 #include "tests/cpp/nd/distributions.h"
@@ -43,6 +44,21 @@ std::vector<T> draw(RandomArgs args, std::int64_t n) {
   args.out = out.data();
   EXPECT_EQ(host_kernels::random(args), 0);
   return out;
+}
+
+TEST(Philox, gives_the_same_blocks_by_every_way_that_the_processor_has) {
+  const philox::Keys keys = philox::make_keys(kSeed);
+  const host_kernels::Generators found = host_kernels::find_generators();
+  for (int way = 0; way < found.count; ++way)
+    for (const std::uint64_t counter : {std::uint64_t{0}, std::uint64_t{0xfffffff0}, ~std::uint64_t{0} - 7}) {
+      host_kernels::Lanes lanes;
+      found.ways[way](keys, counter, lanes);
+      for (int i = 0; i < host_kernels::kLanes; ++i) {
+        const philox::Block want = philox::generate(keys, counter + static_cast<std::uint64_t>(i), 0);
+        const philox::Block got = lanes.block(i);
+        for (int word = 0; word < 4; ++word) EXPECT_EQ(got.word[word], want.word[word]);
+      }
+    }
 }
 
 TEST(Philox, gives_the_published_vectors) {
@@ -272,6 +288,39 @@ TEST(Random, wide_integer_ranges_are_even_too) {
   double negative = 0;
   for (std::int64_t v : integers<std::int64_t>(0, 0, n)) negative += v < 0;
   EXPECT_NEAR(negative, static_cast<double>(n) / 2, 5 * std::sqrt(static_cast<double>(n) / 4));
+}
+
+// As each block by itself gives them: short ranges, of one word, are multiplied by less than others.
+template <class T>
+void expect_as_by_blocks(std::int64_t low, std::uint64_t range) {
+  constexpr int kCount = philox::Integer<T>::kCount;
+  const std::int64_t n = 3 * host_kernels::kLanes * kCount + 3;
+  RandomArgs args = request(Distribution::kInteger, dtype_of_native<T>::value, n, nullptr);
+  args.int_low = low;
+  args.int_range = range;
+  const auto sampler = philox::Integer<T>::make(args);
+  const philox::Keys keys = philox::make_keys(kSeed);
+  const std::vector<T> all = draw<T>(args, n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint64_t counter = args.offset + static_cast<std::uint64_t>(i / kCount);
+    T one[kCount];
+    sampler(philox::generate(keys, counter, 0), keys, counter, one);
+    ASSERT_EQ(all[static_cast<std::size_t>(i)], one[i % kCount]) << range << " " << i;
+  }
+}
+
+TEST(Random, integers_of_any_range_are_those_of_their_blocks) {
+  for (const std::uint64_t range : {1ull, 2ull, 7ull, 255ull, 256ull}) {
+    expect_as_by_blocks<std::int8_t>(-128, range);
+    expect_as_by_blocks<std::uint16_t>(3, range);
+  }
+  constexpr std::uint64_t kWord = std::uint64_t{1} << 32;
+  for (const std::uint64_t range :
+       {std::uint64_t{1}, std::uint64_t{10}, kWord - 1, kWord, kWord + 1, 3 * (kWord << 29), std::uint64_t{0}}) {
+    expect_as_by_blocks<std::int64_t>(-5, range);
+    expect_as_by_blocks<std::uint64_t>(0, range);
+    if (range != 0 && range <= kWord) expect_as_by_blocks<std::uint32_t>(0, range);
+  }
 }
 
 TEST(Random, bool_takes_a_range_of_two) {
