@@ -28,6 +28,7 @@ _FUNCTIONS: dict[str, str] = {
     "_concatenators": "c_ r_",
     "_correlation": "corrcoef cov",
     "_array_api": "__array_namespace_info__",
+    "_blocks": "block",
     "_creation": (
         "array asanyarray asarray ascontiguousarray asfortranarray asnumpy copy empty_like from_dlpack "
         "frombuffer fromDlpack fromfunction fromiter full full_like get_array_module ones ones_like zeros "
@@ -36,8 +37,8 @@ _FUNCTIONS: dict[str, str] = {
     "_dtypes": "can_cast common_type dtype finfo iinfo isdtype issubdtype min_scalar_type promote_types result_type",
     "_einsum": "einsum",
     "_elementwise": (
-        "angle around astype clip divmod fix float_power frexp i0 imag interp isneginf isposinf "
-        "ldexp modf nan_to_num real real_if_close round spacing trapezoid"
+        "angle around astype clip divmod fix float_power frexp i0 imag isneginf isposinf "
+        "ldexp modf nan_to_num real real_if_close round spacing"
     ),
     "_files": "NpzFile fromfile fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
     "_functional": "asarray_chkfinite byte_bounds require vectorize",
@@ -51,8 +52,9 @@ _FUNCTIONS: dict[str, str] = {
         "apply_along_axis apply_over_axes choose compress copyto ix_ piecewise place put put_along_axis putmask "
         "ravel_multi_index select take take_along_axis unravel_index"
     ),
+    "_interpolation": "interp trapezoid",
     "_joining": (
-        "append block column_stack concat concatenate delete dstack hstack insert repeat resize row_stack stack "
+        "append column_stack concat concatenate delete dstack hstack insert repeat resize row_stack stack "
         "tile trim_zeros vstack"
     ),
     "_kernels.elementwise": "ElementwiseKernel",

@@ -19,6 +19,7 @@ from dlbridge.nd._arguments import broadcast_shapes as broadcast_shapes
 from dlbridge.nd._array_api import __array_namespace_info__ as __array_namespace_info__
 from dlbridge.nd._bits import packbits as packbits
 from dlbridge.nd._bits import unpackbits as unpackbits
+from dlbridge.nd._blocks import block as block
 from dlbridge.nd._concatenators import c_ as c_
 from dlbridge.nd._concatenators import r_ as r_
 from dlbridge.nd._correlation import corrcoef as corrcoef
@@ -64,7 +65,6 @@ from dlbridge.nd._elementwise import float_power as float_power
 from dlbridge.nd._elementwise import frexp as frexp
 from dlbridge.nd._elementwise import i0 as i0
 from dlbridge.nd._elementwise import imag as imag
-from dlbridge.nd._elementwise import interp as interp
 from dlbridge.nd._elementwise import isneginf as isneginf
 from dlbridge.nd._elementwise import isposinf as isposinf
 from dlbridge.nd._elementwise import ldexp as ldexp
@@ -74,7 +74,6 @@ from dlbridge.nd._elementwise import real as real
 from dlbridge.nd._elementwise import real_if_close as real_if_close
 from dlbridge.nd._elementwise import round as round
 from dlbridge.nd._elementwise import spacing as spacing
-from dlbridge.nd._elementwise import trapezoid as trapezoid
 from dlbridge.nd._files import NpzFile as NpzFile
 from dlbridge.nd._files import fromfile as fromfile
 from dlbridge.nd._files import fromstring as fromstring
@@ -133,8 +132,9 @@ from dlbridge.nd._indexing import select as select
 from dlbridge.nd._indexing import take as take
 from dlbridge.nd._indexing import take_along_axis as take_along_axis
 from dlbridge.nd._indexing import unravel_index as unravel_index
+from dlbridge.nd._interpolation import interp as interp
+from dlbridge.nd._interpolation import trapezoid as trapezoid
 from dlbridge.nd._joining import append as append
-from dlbridge.nd._joining import block as block
 from dlbridge.nd._joining import column_stack as column_stack
 from dlbridge.nd._joining import concat as concat
 from dlbridge.nd._joining import concatenate as concatenate

@@ -231,7 +231,6 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
 
 
 _clipped, _rounded = (_native.late("_elementwise", name) for name in ("clip", "round"))
-_product = _native.late("_products", "dot")
 _search = _native.late("_searching", "searchsorted")
 _compressed = _native.late("_indexing", "compress")
 
@@ -269,11 +268,6 @@ def cumprod(
     return scan(self, "prod", axis, dtype, out)
 
 
-def dot(self: ndarray, b: ArrayLike, out: ndarray | None = None) -> ndarray:
-    """nd.dot(self, b)."""
-    return _product(self, b, out)
-
-
 def searchsorted(self: ndarray, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
     """The positions at which values go into this sorted vector."""
     return _search(self, v, side, sorter)
@@ -297,6 +291,7 @@ _DELEGATED = {
     "argpartition": "_searching",
     "argsort": "_searching",
     "choose": "_indexing",
+    "dot": "_products",
     "ptp": "_statistics",
     "put": "_indexing",
     "repeat": "_joining",
@@ -306,7 +301,7 @@ _DELEGATED = {
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
     __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, __bytes__, dumps, dump,
-    toDlpack, sort, partition, scatter_add, nonzero, clip, round, cumsum, cumprod, dot, searchsorted,
+    toDlpack, sort, partition, scatter_add, nonzero, clip, round, cumsum, cumprod, searchsorted,
     compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:

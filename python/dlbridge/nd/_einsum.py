@@ -237,4 +237,6 @@ def einsum(
         result = combine(result, a)
         for call in after:
             result = call(result)
-    return into(out, result.view() if result is arrays[0] else result, "einsum")  # a view, where nothing is summed over
+    if result is arrays[0]:
+        result = result.view()  # where nothing is summed over
+    return result if out is None else into(out, result, "einsum")

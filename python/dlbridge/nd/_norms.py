@@ -118,21 +118,28 @@ def cond(x: ArrayLike, p: Any = None) -> ndarray:
     check_matrices("cond", a, p not in (None, 2, -2))
     if not a.shape[-1] or not a.shape[-2]:
         raise linalg_error(f"cond(): shape {a.shape}; cond is not defined on empty arrays. Leave them out")
-    on_host = isinstance(a, _native.HostArray)
-    by_ratio = p in (None, 2, -2) and inexact(a).name in COMPUTED
-    return call("cond", a, p=p) if on_host and not by_ratio else _cond(a, p)
+    if not isinstance(a, _native.HostArray):
+        return _cond(a, p)
+    found = _cond(a, p) if inexact(a).name in COMPUTED else None
+    return call("cond", a, p=p) if found is None else found
 
 
-def _cond(x: ndarray, p: Any) -> ndarray:
+def _cond(x: ndarray, p: Any) -> Any:
+    """None for matrices of the host of which one is singular."""
     axes = (x.ndim - 2, x.ndim - 1)
     x = x.astype(computed_in(inexact(x)), copy=False)
     if p in (None, 2, -2):
         s = call("svdvals", x, operation="cond")
         ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    elif isinstance(x, _native.HostArray):
+        inverse = _native.lapack("inv", x)
+        if inverse is None:
+            return None
+        ratio = norm(x, p, axes) * norm(inverse, p, axes)
     else:
-        from dlbridge.nd._device_linalg import inverse
+        from dlbridge.nd._device_linalg import inverse as invert
 
-        found, info = by_library(inverse, [x])  # what it holds of singular matrices means nothing
+        found, info = by_library(invert, [x])  # what it holds of singular matrices means nothing
         ratio = _native.where((info != 0).reshape(x.shape[:-2]), nan, norm(x, p, axes) * norm(found, p, axes))
     if isinstance(ratio, _native.HostArray) and ratio.size == 1 and ratio.item() == ratio.item():
         return ratio

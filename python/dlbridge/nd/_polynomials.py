@@ -48,14 +48,16 @@ def _beside(*given: Any) -> list[ndarray]:
 
 
 def _aligned(a: Any, b: Any) -> tuple[ndarray, ndarray]:
-    x, y = map(_coefficients, _beside(a, b))
-    return _padded(x, y.size), _padded(y, x.size)
+    if not (isinstance(a, ndarray) and isinstance(b, ndarray)):
+        a, b = _beside(a, b)
+    x, y = _coefficients(a), _coefficients(b)
+    if x.size == y.size:
+        return x, y
+    return (_padded(x, y.size), y) if x.size < y.size else (x, _padded(y, x.size))
 
 
 def _padded(x: ndarray, n: int) -> ndarray:
-    """With zeros in front, so that there are `n` coefficients at least."""
-    if x.size >= n:
-        return x
+    """With zeros in front, so that there are `n` coefficients."""
     longer = _zeros(n, x)
     longer[n - x.size :] = x
     return longer

@@ -49,6 +49,8 @@ def matmul(
         if product is not None:
             return product
     wanted = _native.result_type(a.dtype, b.dtype) if dtype is None else resolve(dtype)
+    if a.dtype is b.dtype is wanted and out is axes is None and can_cast(wanted, wanted, casting):
+        return _native.matmul(a, b)
     to = wanted if out is None else out.dtype
     for source, target in ((a.dtype, wanted), (b.dtype, wanted), (wanted, to)):
         if not can_cast(source, target, casting):
@@ -94,10 +96,10 @@ def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
     x, y = as_arrays(a, b)
     if out is not None:
         _check_target(out, _native.result_type(x.dtype, y.dtype), "dot")
+    if 0 < x.ndim <= 2 and 0 < y.ndim <= 2:
+        return _native.matmul(x, y, out)
     if x.ndim == 0 or y.ndim == 0:
         return _native.multiply(x, y, out=out)
-    if x.ndim <= 2 and y.ndim <= 2:
-        return _native.matmul(x, y, out)
     return into(out, tensordot(x, y, ((-1,), (-1 if y.ndim == 1 else -2,))), "dot")
 
 
