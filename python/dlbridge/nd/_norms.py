@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, normalize_axes
@@ -128,19 +128,22 @@ def _cond(x: ndarray, p: Any) -> Any:
     """None for matrices of the host of which one is singular."""
     axes = (x.ndim - 2, x.ndim - 1)
     x = x.astype(computed_in(inexact(x)), copy=False)
+    if p not in (None, 2, -2) and not isinstance(x, _native.HostArray):
+        from dlbridge.nd._device_linalg import inverse as invert
+
+        found, info = by_library(invert, [x])  # what it holds of singular matrices means nothing
+        size = norm(x, p, axes)  # nan where an element is
+        ratio = size * norm(found, p, axes)
+        singular = _native.logical_or(info.reshape(x.shape[:-2]), _native.isnan(ratio))
+        return _native.where(_native.less(_native.isnan(size), singular), inf, ratio)
     if p in (None, 2, -2):
         s = call("svdvals", x, operation="cond")
         ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    elif isinstance(x, _native.HostArray):
+    else:
         inverse = _native.lapack("inv", x)
         if inverse is None:
             return None
         ratio = norm(x, p, axes) * norm(inverse, p, axes)
-    else:
-        from dlbridge.nd._device_linalg import inverse as invert
-
-        found, info = by_library(invert, [x])  # what it holds of singular matrices means nothing
-        ratio = _native.where((info != 0).reshape(x.shape[:-2]), nan, norm(x, p, axes) * norm(found, p, axes))
     if isinstance(ratio, _native.HostArray) and ratio.size == 1 and ratio.item() == ratio.item():
         return ratio
     undefined = _native.logical_and(_native.isnan(ratio), _native.logical_not(_native.isnan(x).any(axis=axes)))
