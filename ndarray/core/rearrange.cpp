@@ -1,6 +1,7 @@
 #include "ndarray/core/rearrange.h"
 
 #include <algorithm>
+#include <string>
 
 #include "dlbridge/dims.h"
 #include "ndarray/core/copy.h"
@@ -111,6 +112,38 @@ Status roll(const Tensor& x, std::span<const std::int64_t> steps, Tensor& out) {
   if (result.size != 0) DLBRIDGE_TRY(copy_rolled(result, x, steps, 0));
   out = std::move(result);
   return {};
+}
+
+Status pad(const Tensor& x, PadMode mode, Dims before, Dims after, const Scalar& value, Tensor& out, bool& done) {
+  PadArgs args{};
+  const auto ndim = static_cast<std::size_t>(x.dl.ndim);
+  done = x.dl.ndim > 0 && x.dl.ndim <= kLoopDims && before.size() == ndim && after.size() == ndim && is_loadable(x) &&
+         write_scalar(value, dtype_of(x), args.value).ok();
+  if (!done) return {};
+  std::int64_t shape[kMaxDims];
+  for (std::size_t axis = 0; axis < ndim; ++axis) {
+    const std::size_t d = ndim - 1 - axis;
+    if (__builtin_add_overflow(before[axis], x.dl.shape[axis], &shape[axis]) ||
+        __builtin_add_overflow(shape[axis], after[axis], &shape[axis]))
+      return overflow("the extent of axis " + std::to_string(axis) + " needs more than 63 bits");
+    args.shape[d] = shape[axis];
+    args.before[d] = before[axis];
+    args.extent[d] = x.dl.shape[axis];
+    args.strides[d] = x.dl.strides[axis] * x.itemsize();
+  }
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), {shape, ndim}, x.dl.device));
+  if (out.size == 0) return {};
+  args.mode = mode;
+  args.itemsize = static_cast<int>(x.itemsize());
+  args.ndim = x.dl.ndim;
+  args.size = out.size;
+  args.in = x.dl.data;
+  args.out = out.dl.data;
+  const Tensor* const used[] = {&x, &out};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  args.stream = call.stream();
+  return call.end(call.backend().pad(args), "pad");
 }
 
 }  // namespace dlbridge::nd

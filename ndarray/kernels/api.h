@@ -224,6 +224,25 @@ struct JoinArgs {
   StreamHandle stream;
 };
 
+enum class PadMode : std::uint8_t { kConstant, kEdge, kWrap, kSymmetric, kReflect };
+
+// `in` with elements before and behind each axis: the constant, or what is there again. Dims are innermost first; out
+// is dense in C order. Without an element in `in`, which may be with the constant alone, all is that.
+struct PadArgs {
+  PadMode mode;
+  int itemsize;  // 1, 2, 4, 8, 16; data and strides are multiples of it
+  int ndim;      // 1 or more
+  std::int64_t size;
+  std::int64_t shape[kLoopDims];
+  std::int64_t before[kLoopDims];
+  std::int64_t extent[kLoopDims];   // of in
+  std::int64_t strides[kLoopDims];  // of in, bytes
+  ScalarValue value;                // kConstant
+  const void* in;
+  void* out;  // at a multiple of 16
+  StreamHandle stream;
+};
+
 enum class DenseOp : std::uint8_t {
   kSplitExponents,  // x = mantissa * 2^exponent: the mantissa, and the exponent as int32; floats
   kSplitWholes,     // what is behind the point, and before it; floats
@@ -390,6 +409,7 @@ struct Backend {
   int (*triangle)(const TriangleArgs&);
   int (*join)(const JoinArgs&);
   int (*dense)(const DenseArgs&);
+  int (*pad)(const PadArgs&);
   int (*range)(const RangeArgs&);
   int (*random)(const RandomArgs&);
   int (*multinomial)(const MultinomialArgs&);

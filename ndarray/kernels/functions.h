@@ -16,6 +16,7 @@
   int triangle(const TriangleArgs& args);       \
   int join(const JoinArgs& args);               \
   int dense(const DenseArgs& args);             \
+  int pad(const PadArgs& args);                 \
   int range(const RangeArgs& args);             \
   int random(const RandomArgs& args);           \
   int multinomial(const MultinomialArgs& args); \

@@ -170,6 +170,7 @@ constexpr Backend kFake{
     refuse<TriangleArgs>,
     refuse<JoinArgs>,
     refuse<DenseArgs>,
+    refuse<PadArgs>,
     refuse<RangeArgs>,
     refuse<RandomArgs>,
     refuse<MultinomialArgs>,

@@ -33,6 +33,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::triangle>,
     ordered<&Backend::join>,
     ordered<&Backend::dense>,
+    ordered<&Backend::pad>,
     ordered<&Backend::range>,
     ordered<&Backend::random>,
     ordered<&Backend::multinomial>,

@@ -28,6 +28,7 @@ constexpr Backend kCudaBackend{
     cuda_kernels::triangle,
     cuda_kernels::join,
     cuda_kernels::dense,
+    cuda_kernels::pad,
     cuda_kernels::range,
     cuda_kernels::random,
     cuda_kernels::multinomial,

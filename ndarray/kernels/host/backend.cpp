@@ -29,6 +29,7 @@ const Backend kHostBackend{
     host_kernels::triangle,
     host_kernels::join,
     host_kernels::dense,
+    host_kernels::pad,
     host_kernels::range,
     host_kernels::random,
     host_kernels::multinomial,

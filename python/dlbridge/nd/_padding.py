@@ -151,6 +151,9 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
         for axis, pair in enumerate(widths):
             a = _reflected_oddly(a, axis, *pair, int(mode == "reflect")) if any(pair) else a
         return a.copy() if a is array else a
+    found = None if odd == "odd" else _in_one_pass(a, widths, mode, 0)
+    if found is not None:
+        return found
     x, inner = _surrounded(a, widths)
     for axis, (before, after) in enumerate(widths):
         if x.size and (before or after):  # of the later axes what is there: those repeat the corners
@@ -250,7 +253,18 @@ def _surrounded(a: ndarray, widths: list[tuple[int, int]]) -> tuple[ndarray, tup
     return x, inner
 
 
+def _in_one_pass(a: ndarray, widths: list[tuple[int, int]], mode: str, value: Any) -> ndarray | None:
+    """On a device, where one kernel writes border and body."""
+    if isinstance(a, _native.HostArray):
+        return None
+    return _native.pad_on_device(a, tuple(before for before, _ in widths), tuple(end for _, end in widths), mode, value)
+
+
 def _pad_constant(a: ndarray, widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> ndarray:
+    if len({repr(value) for pair in values for value in pair}) == 1:  # 0 and -0.0 are two
+        found = _in_one_pass(a, widths, "constant", values[0][0])
+        if found is not None:
+            return found
     x, inner = _surrounded(a, widths)
     for axis, ((before, after), (low, high)) in enumerate(zip(widths, values, strict=True)):
         earlier, later = (slice(None),) * axis, inner[axis + 1 :]  # a later axis owns the corners, as in NumPy

@@ -2,6 +2,7 @@
 #include "ndarray/core/rearrange.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "ndarray/core/ready.h"
@@ -36,6 +37,26 @@ PyObject* roll(PyObject*, const Call& a) {
   const Tensor& x = a.array(0);
   const Shape steps = a.shape(1);
   return make_result(a.operation(), [&](Tensor& out) { return core::roll(x, steps.get(), out); });
+}
+
+constexpr char kPad[] = "pad()";
+constexpr char kPadOnDevice[] = "pad_on_device($module, x, before, after, mode, value)\n--\n\n"
+                                "pad() of a device array by one kernel; None for others, modes and kinds of values.";
+PyObject* pad_on_device(PyObject*, const Call& a) {
+  constexpr const char* kModes[] = {"constant", "edge", "wrap", "symmetric", "reflect"};  // as PadMode has them
+  PyObject *const x = a.given(0), *const value = a.given(4);
+  const auto* const found = std::ranges::find(kModes, std::string_view(a.text(3)));
+  core::Input input;
+  if (x == nullptr || Py_TYPE(x) != array_types.cuda || found == std::end(kModes) ||
+      (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)) || parse_operand(value, input) != Parsed::kYes) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  const Shape before = a.shape(1), after = a.shape(2);
+  return made_or_none(a, [&](Tensor& out, bool& done) {
+    const auto mode = static_cast<core::PadMode>(found - std::begin(kModes));
+    return core::pad(tensor_of(x), mode, before.get(), after.get(), input.scalar, out, done);
+  });
 }
 
 // --- delete() and insert() on the host: see host_only.h --------------------------------------------------------------
@@ -172,10 +193,10 @@ PyObject* insert_on_host(PyObject*, const Call& a) {
 }  // namespace
 
 void init_rearrange(PyObject* module) {
-  add_functions(
-      module,
-      {method<kTriangle, triangle>(), method<kRoll, roll>(), method<kDeleteOnHost, delete_on_host, kDelete>(),
-       method<kInsertOnHost, insert_on_host, kInsert>(), method<kCompressOnHost, compress_on_host, kCompress>()});
+  add_functions(module,
+                {method<kTriangle, triangle>(), method<kRoll, roll>(), method<kPadOnDevice, pad_on_device, kPad>(),
+                 method<kDeleteOnHost, delete_on_host, kDelete>(), method<kInsertOnHost, insert_on_host, kInsert>(),
+                 method<kCompressOnHost, compress_on_host, kCompress>()});
 }
 
 }  // namespace dlbridge::py::nd
