@@ -1,9 +1,54 @@
 #include "ndarray/kernels/host/elementwise_loops.h"
 
 namespace dlbridge::nd::host_kernels {
+namespace {
+
+// All by one count within the width. Machines shift no vectors of bytes: these are multiplied.
+template <Op op, class C>
+DLBRIDGE_ND_CLONES void shift_by(char* const* data, const std::int64_t* strides, std::int64_t n, int count) {
+  const auto shift = [count](C x) noexcept {
+    constexpr bool left = op == Op::kLeftShift;
+    if constexpr (sizeof(C) > 1 && left) return static_cast<C>(static_cast<std::make_unsigned_t<C>>(x) << count);
+    else if constexpr (sizeof(C) > 1) return static_cast<C>(x >> count);
+    else if constexpr (left)
+      return static_cast<C>(static_cast<std::uint8_t>(x) * static_cast<std::uint8_t>(1 << count));
+    else {
+      using Wide = std::conditional_t<std::is_signed_v<C>, std::int16_t, std::uint16_t>;
+      return static_cast<C>(static_cast<Wide>(static_cast<Wide>(x) * static_cast<Wide>(256 >> count)) >> 8);
+    }
+  };
+  map_loop<true, true, C, C>(data, strides, n, shift, std::make_index_sequence<1>{});
+}
+
+template <Op op, DType compute>
+void shift_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  using C = type_of_t<compute>;
+  if (strides[2] == 0 && n > 0) {
+    const C count = load_at<C>(data[2]);
+    if (count >= C(0) && count < C(sizeof(C) * 8)) return shift_by<op, C>(data, strides, n, static_cast<int>(count));
+  }
+  op_loop<op, compute>(data, strides, n);
+}
+
+struct ShiftLoopMaker {
+  template <Op op, DType compute>
+  static constexpr InnerLoop entry() {
+    if constexpr (is_integer_v<type_of_t<compute>> && compute != DType::kBool) return &shift_loop<op, compute>;
+    else return nullptr;
+  }
+};
+
+InnerLoop find_shift_loop(Op op, DType compute) noexcept {
+  static constexpr OpTable<InnerLoop, OpGroup<Op::kLeftShift, Op::kRightShift>, ShiftLoopMaker> kTable;
+  const InnerLoop* entry = kTable.find(op, compute);
+  return entry != nullptr ? *entry : nullptr;
+}
+
+}  // namespace
 
 InnerLoop find_logic_loop(Op op, DType compute) noexcept {
   if (op == Op::kWhere) compute = carrier_of(compute);  // chooses bits
+  if (const InnerLoop loop = find_shift_loop(op, compute)) return loop;
   if (const InnerLoop loop = find_op_loop<LogicOps, kAllSet>(op, compute)) return loop;
   if (const InnerLoop loop = find_op_loop<OpGroup<Op::kWhere>, kUnsignedSet | bit(DType::kComplex128)>(op, compute))
     return loop;

@@ -127,7 +127,8 @@ void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   using R = op_result_t<op, C>;
   constexpr int inputs = info(op).operands;
   constexpr auto f = functor<op, C>();
-  constexpr bool again = info(op).family == Family::kLogic;
+  constexpr Family family = info(op).family;
+  constexpr bool again = family == Family::kLogic || family == Family::kExtrema || family == Family::kArithmetic;
   constexpr bool is_sign = is_half_v<C> && (op == Op::kAbsolute || op == Op::kNegative);  // a bit, nothing to compute
   if constexpr (is_sign) {
     const auto sign = [](C x) {
