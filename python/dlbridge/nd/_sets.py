@@ -196,6 +196,11 @@ def _in_table(flat: ndarray, test: ndarray) -> ndarray | None:
     None for others."""
     if not isinstance(flat, _native.HostArray) or flat.dtype.kind not in "iu" or test.size + flat.size < _TABLE_PAYS:
         return None
+    if flat.itemsize == 1:  # all that there are: a byte is its own place
+        marked = _native.empty((256,), "bool", device=flat.device)
+        marked.fill(False)
+        marked[test.view("uint8")] = True
+        return _native.take(marked, flat.view("uint8"), 0)
     low, high = int(test.min()), int(test.max())
     if high - low > 6 * (test.size + flat.size):
         return None
