@@ -92,6 +92,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/scan.cpp:kChunk": ELEMENTS,
     },
     "sort": {
+        "core/sorting.cpp:kSortedAtOnce": ELEMENTS,
         "cuda/sort.cu:kRowAlone": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
