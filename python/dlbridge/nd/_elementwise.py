@@ -176,7 +176,7 @@ def divmod(
         results = _native.divmod_of_numbers(x1, x2)
     if results is None:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
-    if out is out1 is out2 is None:
+    if out is None and out1 is None and out2 is None:
         return results
     if out is not None and (not isinstance(out, tuple) or len(out) != 2 or out1 is not None or out2 is not None):
         raise ValueError("divmod(): out must be a tuple of two arrays or None, and stand alone")

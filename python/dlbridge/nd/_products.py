@@ -49,7 +49,7 @@ def matmul(
         if product is not None:
             return product
     wanted = _native.result_type(a.dtype, b.dtype) if dtype is None else resolve(dtype)
-    if a.dtype is b.dtype is wanted and out is axes is None and can_cast(wanted, wanted, casting):
+    if a.dtype is b.dtype is wanted and out is None and axes is None and can_cast(wanted, wanted, casting):
         return _native.matmul(a, b)
     to = wanted if out is None else out.dtype
     for source, target in ((a.dtype, wanted), (b.dtype, wanted), (wanted, to)):
