@@ -34,14 +34,16 @@ struct LapackArgs {
   double rcond;  // kLstsq, of one matrix with m >= n: singular values below it times the largest count as 0
   std::int64_t batch, m, n;
   std::int64_t columns;  // of `sides`
-  void* matrices;        // overwritten: by the factor of kCholesky, the eigenvectors of kEigh, R of kR and kQr
-  void*
-      sides;  // (m, columns): kSolve: right sides, then solutions; kInv: the inverses; kSvd: U; kQr: Q; kLstsq: right sides, then the solutions and behind them the rest; kEig: complex
-              // eigenvectors
-  void*
-      values;  // kDet, kSlogdet: one a matrix; real ones of kEigvalsh, kEigh: n; of kSvdvals, kSvd, kLstsq: min(m, n); complex
-               // ones of kEigvals, kEig: n
-  void* others;  // kSlogdet: a real one a matrix; kSvd: Vh; kLstsq: an int32, the rank
+  // Overwritten: by the factor of kCholesky, the eigenvectors of kEigh, R of kR and kQr.
+  void* matrices;
+  // (m, columns). kSolve: right sides, then solutions; kInv: the inverses; kSvd: U; kQr: Q; kLstsq: right sides, then
+  // the solutions and behind them the rest; kEig: complex eigenvectors.
+  void* sides;
+  // kDet, kSlogdet: one a matrix; real ones of kEigvalsh, kEigh: n; of kSvdvals, kSvd, kLstsq: min(m, n); complex ones
+  // of kEigvals, kEig: n.
+  void* values;
+  // kSlogdet: a real one a matrix; kSvd: Vh; kLstsq: an int32, the rank.
+  void* others;
 };
 
 // False where a routine gives up (a matrix is singular, not positive definite, does not converge), or there is no

@@ -393,7 +393,8 @@ def pinv(x: ndarray, rcond: ndarray, hermitian: bool) -> ndarray:
 
 
 def lstsq(x: ndarray, b: ndarray, rcond: float) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    return least_squares(x, b, *svd(x, False), rcond)
+    u, s, vh = svd(x, False)
+    return least_squares(x, b, u, s, vh, rcond)
 
 
 FUNCTIONS = {

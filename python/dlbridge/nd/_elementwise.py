@@ -169,8 +169,9 @@ def divmod(
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
     results: Any = None
-    if isinstance(x1, _native.HostArray) and (type(x2) in _NUMBERS or isinstance(x2, _native.HostArray)):
-        is_large = x1.size >= _LARGE or (type(x2) not in _NUMBERS and x2.size >= _LARGE)
+    size = x2.size if isinstance(x2, _native.HostArray) else 0 if type(x2) in _NUMBERS else -1
+    if size >= 0 and isinstance(x1, _native.HostArray):
+        is_large = max(x1.size, size) >= _LARGE
         results = _integers_by_numpy("divmod", x1, x2) if is_large else x1.__divmod__(x2)
     if results is None:
         results = _native.divmod_of_numbers(x1, x2)

@@ -99,7 +99,8 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     if given is None:
         given = default_rtol(x)
     if not hermitian and x.size and _is_exact(x) and _is_number(given):
-        return pseudo_inverse(*call("svd", x, operation="pinv", full_matrices=False), given)
+        u, s, vh = call("svd", x, operation="pinv", full_matrices=False)
+        return pseudo_inverse(u, s, vh, given)
     bound = as_array(given, x)
     on_host = isinstance(x, _native.HostArray) or x.size == 0
     return call("pinv", x, rcond=bound.get() if on_host else bound, hermitian=hermitian)
