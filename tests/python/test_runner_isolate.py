@@ -152,7 +152,7 @@ def test_crash_at_exit_is_a_cell(tmp_path, monkeypatch):
 
 
 # When nothing more is to be heard of it, as where a GPU's driver takes a process down.
-HANGS_AT_EXIT = "import atexit, os, time; atexit.register(lambda: (os.closerange(3, 64), time.sleep(600)))"
+HANGS_AT_EXIT = "import atexit, os, time; atexit.register(lambda: (os.closerange(3, 1 << 16), time.sleep(600)))"
 
 
 def test_hang_at_exit_is_a_cell_after_the_silence_that_was_asked_for(tmp_path, monkeypatch):
