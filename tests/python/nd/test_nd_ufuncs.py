@@ -424,3 +424,25 @@ def test_the_ends_of_rows_are_computed_once(device, dtype):
                 part[...] = y if swapped else x
                 got = ours(x, part, out=part) if swapped else ours(part, y, out=part)
                 check(got, theirs(a, b).astype(dtype))
+
+
+@pytest.mark.parametrize(("dtype", "wider"), [("float32", "float64"), ("float64", "longdouble")])
+def test_lengths_are_good_to_two_units_of_the_last_place_also_where_squares_overflow_or_vanish(dtype, wider):
+    limits = np.finfo(dtype)
+    r = np.random.default_rng(5)
+    n = 20_000
+    exponents = r.integers(limits.minexp - limits.nmant, limits.maxexp, n)
+    x = np.ldexp(1 + r.random(n), exponents).astype(dtype)
+    others = np.clip(exponents + r.integers(-30, 30, n), limits.minexp - limits.nmant, limits.maxexp - 1)
+    y = (np.ldexp(1 + r.random(n), others) * r.choice([-1, 1], n)).astype(dtype)
+    exact = np.hypot(x.astype(wider), y.astype(wider))
+    fits, overflows = exact <= limits.max, exact > exact.dtype.type(limits.max) * 1.01
+    assert fits.sum() > n // 2 and overflows.any()
+    z = np.empty(n, np.result_type(dtype, 1j))
+    z.real, z.imag = x, y
+    for ours in (nd.hypot(nd.asarray(x, device="cpu"), nd.asarray(y, device="cpu")), abs(nd.asarray(z, device="cpu"))):
+        ours = np.asarray(ours)
+        assert ours.dtype == dtype
+        off = np.abs(ours[fits].astype(wider) - exact[fits]) / np.spacing(exact[fits].astype(dtype)).astype(wider)
+        assert off.max() < 2
+        assert np.isinf(ours[overflows]).all()
