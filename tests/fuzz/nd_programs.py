@@ -3,15 +3,17 @@
     python tests/fuzz/nd_programs.py [--seconds 60] [--seed N] [--device cpu] [--statements 25]
 
 The same seed gives the same programs. Every difference in values, dtype, shape or family of exception is a finding,
-and so is the end of the process; one program is printed for each kind. Exits with 1 where there are findings.
+and so is the end of the process, or a statement without an end; one program is printed for each kind. Exits with 1
+where there are findings.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import math
 import random
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -19,22 +21,23 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from oracle.intended import INTENDED
-from oracle.programs import Finding, Session, Undefined, as_code, check, isolated, kind_of, shrunk
+from oracle.programs import ENDLESS, Finding, Session, Undefined, as_code, check, isolated, kind_of, shrunk
 from oracle.statements import Writer
 
 BATCH = 200  # programs that one process runs
 MOST_KINDS = 30  # kinds of findings after which a run ends
 
 
-def write_and_run(seed: str, statements: int, device: str, log: str = "") -> tuple[list[str], Finding | None]:
-    """The program of a seed up to its first difference; with a log, every line is written to it before it runs."""
-    writer, session, lines = Writer(random.Random(seed)), Session(device), []
-    with open(log, "w") if log else contextlib.nullcontext() as file:
-        for _ in range(statements):
+def write_and_run(options: argparse.Namespace, number: int, log: Path) -> tuple[list[str], Finding | None]:
+    """A program up to its first difference; its number and each of its lines are in the log before they run."""
+    writer = Writer(random.Random(f"{options.seed}/{number}"))
+    session, lines = Session(options.device), []
+    with log.open("w") as file:
+        print(number, file=file, flush=True)
+        for _ in range(options.statements):
             line = writer.line(session.arrays())
             lines.append(line)
-            if file is not None:
-                print(line, file=file, flush=True)
+            print(line, file=file, flush=True)
             try:
                 message = session.step(line, INTENDED)
             except Undefined:
@@ -44,55 +47,60 @@ def write_and_run(seed: str, statements: int, device: str, log: str = "") -> tup
     return lines, None
 
 
-def run_batch(options: argparse.Namespace, first: int, until: float) -> tuple[int, list[tuple[list[str], Finding]]]:
-    """The number of a batch's programs that ran, and those that show a difference."""
+def run_batch(
+    options: argparse.Namespace, numbers: range, until: float, log: Path
+) -> tuple[int, list[tuple[list[str], Finding]]]:
+    """How many of a batch's programs ran, and those that show a difference."""
     found = []
-    for number in range(first, first + BATCH):
+    for number in numbers:
         if time.time() > until:
-            return number - first, found
-        lines, finding = write_and_run(f"{options.seed}/{number}", options.statements, options.device)
+            return number - numbers[0], found
+        lines, finding = write_and_run(options, number, log)
         if finding:
             found.append((lines, finding))
-    return BATCH, found
+    return len(numbers), found
 
 
-def of_crash(options: argparse.Namespace, first: int, until: float) -> tuple[int, list[tuple[list[str], Finding]]]:
-    """A batch whose process ended is run again program by program, each in its own process, to find the one it was."""
-    log = Path(f"/tmp/nd_programs_{options.seed}_{first}.log")
-    found = []
-    for number in range(first, first + BATCH):
-        if time.time() > until + 60:
-            break
-        seed = f"{options.seed}/{number}"
-        result = isolated(partial(write_and_run, seed, options.statements, options.device, str(log)))
-        if isinstance(result, Finding):
-            found.append((log.read_text().splitlines(), result))
-        elif result[1]:
-            found.append(result)
-    log.unlink(missing_ok=True)
-    return BATCH, found
+def run_isolated(options: argparse.Namespace, first: int, until: float) -> tuple[int, list[tuple[list[str], Finding]]]:
+    """A batch in a process of its own; where that ends, or would not, its last program is a finding.
+
+    What those before it have found is lost with the process, and they are run again.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "program"
+        result = isolated(partial(run_batch, options, range(first, first + BATCH), until, log))
+        if not isinstance(result, Finding):
+            return result
+        number, *lines = log.read_text().splitlines()
+        before = range(first, int(number))
+        again = isolated(partial(run_batch, options, before, math.inf, log)) if before else (0, [])
+        found = [] if isinstance(again, Finding) else again[1]
+        return len(before) + 1, [*found, (lines, result)]
 
 
 def fuzz(options: argparse.Namespace) -> int:
+    print(f"seed {options.seed}", flush=True)
     until = time.time() + options.seconds
     kinds: dict[str, int] = {}
     programs = 0
     while time.time() < until and len(kinds) < MOST_KINDS:
-        result = isolated(partial(run_batch, options, programs, until))
-        count, found = of_crash(options, programs, until) if isinstance(result, Finding) else result
+        count, found = run_isolated(options, programs, until)
         programs += count
         for lines, finding in found:
             kinds[finding.kind] = kinds.get(finding.kind, 0) + 1
             if kinds[finding.kind] == 1:
                 report(lines, finding, options)
-    print(f"seed {options.seed}: {programs} programs on {options.device}, {len(kinds)} kinds of findings")
+    print(f"{programs} programs on {options.device}, {len(kinds)} kinds of findings")
     for kind, count in sorted(kinds.items(), key=lambda item: -item[1]):
         print(f"  {count} x {kind}")
     return 1 if kinds else 0
 
 
 def report(lines: list[str], finding: Finding, options: argparse.Namespace) -> None:
-    small = shrunk(lines, finding, options.device, INTENDED) if options.shrink else lines[: finding.position + 1]
+    shown = lines[: finding.position + 1] if finding.position >= 0 else lines
+    print(f"--- found: {finding.message}, at the last line of\n" + "\n".join(shown), flush=True)
+    shrink = options.shrink and finding.kind != ENDLESS  # each of its tries would take a minute
+    small = shrunk(shown, finding, options.device, INTENDED) if shrink else shown
     again = check(small, options.device, INTENDED) or finding
     print(f"--- {again.message}\n{as_code(small, options.device)}", flush=True)
 

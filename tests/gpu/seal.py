@@ -61,7 +61,7 @@ COUNTED = {
     "failed": r"(\d+) (?:failed|failures)",
     "skipped": r"(\d+) skipped",
     "checks": r"(\d+) checks",
-    "cases": r"(\d+) cases",
+    "cases": r"(\d+) (?:of \d+ )?cases",
     "programs": r"(\d+) programs",
     "works": r"(\d+) works",
     "wrong": r"(\d+) WRONG",

@@ -12,6 +12,8 @@ import math
 import os
 import pickle
 import re
+import signal
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
@@ -102,6 +104,7 @@ class Session:
 
     def step(self, line: str, intended: Iterable[Intended] = ()) -> str | None:
         """Runs a line in both; says how they differ. Raises Undefined where NumPy defines nothing, or we mean it."""
+        Watch.begin()
         read = [array for name, array in self.arrays().items() if re.search(rf"\b{name}\b", line)]
         dtypes = [*(str(array.dtype) for array in read), *re.findall(r"np\.(u?int\d+)\(", line)]
         has_nan = any(array.dtype.kind in "fc" and np.isnan(array).any() for array in read)
@@ -254,8 +257,24 @@ def kind_of(line: str, message: str) -> str:
     return f"{[name or operator for name, operator in called][:1]} {sort}"
 
 
+ENDLESS = "does not end"
+
+
+class Watch:
+    """Ends a process whose statement takes longer than it may, and prints where it is, be it in compiled code."""
+
+    on = False
+    longest = 60.0  # seconds
+
+    @classmethod
+    def begin(cls) -> None:
+        if cls.on:
+            faulthandler.dump_traceback_later(0.95 * cls.longest)
+            signal.setitimer(signal.ITIMER_REAL, cls.longest)  # whose signal ends the process: it has no handler
+
+
 def isolated(run: Callable[[], Any]) -> Any:
-    """The result of a function that may end the process: run in a fork; a signal is a finding."""
+    """The result of a function that may end the process, or never end: run in a fork; a signal is a finding."""
     reads, writes = os.pipe()
     pid = os.fork()
     if not pid:
@@ -263,6 +282,8 @@ def isolated(run: Callable[[], Any]) -> Any:
         try:
             faulthandler.disable()  # its traceback would be taken for the parent's, which goes on
             os.close(reads)
+            Watch.on = True
+            Watch.begin()
             with os.fdopen(writes, "wb") as file:
                 pickle.dump(run(), file)
             status = 0
@@ -274,6 +295,8 @@ def isolated(run: Callable[[], Any]) -> Any:
     with os.fdopen(reads, "rb") as file:
         said = file.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status == -signal.SIGALRM:
+        return Finding(-1, f"a statement did not end within {Watch.longest:.0f} s", ENDLESS)
     if status or not said:
         return Finding(-1, f"the process ended with status {status}", f"status {status}")
     return pickle.loads(said)
@@ -302,21 +325,22 @@ def literal(values: np.ndarray) -> str:
 
 
 MOST_TRIES = 400  # programs that are run to make one small
+MOST_SECONDS = 120  # that it takes: on a GPU each of them is a process that has to begin with it
 
 
 def shrink(lines: list[str], still_fails: Callable[[list[str]], bool], device: str) -> list[str]:
     """The shortest program found that fails in the same way: without lines, with literals for what made an operand."""
-    tries = 0
+    tries, until = 0, time.monotonic() + MOST_SECONDS
     for simpler in (without, with_literals, without, with_less, without):
         changed = True
-        while changed and tries < MOST_TRIES:
+        while changed and tries < MOST_TRIES and time.monotonic() < until:
             changed = False
             for smaller in simpler(lines, device):
                 tries += 1
                 if smaller != lines and still_fails(smaller):
                     lines, changed = smaller, True
                     break
-                if tries >= MOST_TRIES:
+                if tries >= MOST_TRIES or time.monotonic() >= until:
                     break
     return lines
 

@@ -87,6 +87,15 @@ def test_the_end_of_the_process_is_a_finding(monkeypatch):
     assert programs.shrunk(lines, finding, "cpu")[-1] == "v2 = xp.negative(v0)"
 
 
+def test_a_statement_without_an_end_is_a_finding(monkeypatch):
+    import time
+
+    monkeypatch.setattr(programs.Watch, "longest", 0.5)
+    monkeypatch.setattr(nd, "negative", lambda x: time.sleep(60))
+    lines = ["v0 = xp.array([1, 2], 'int8', **on)", "v1 = xp.negative(v0)"]
+    assert programs.check(lines, "cpu").kind == programs.ENDLESS
+
+
 def test_printed_programs_run():
     code = programs.as_code(["v0 = xp.array([1, 2], 'int8', **on)", "v1 = v0 * 2"], "cpu")
     assert run_python(code).stdout.count("[2, 4]") == 2
