@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ndarray/kernels/functions.h"
+#include "tests/cpp/nd/dtypes.h"
 #include "tests/cpp/nd/values.h"
 
 namespace dlbridge::nd::testing_cases {
@@ -15,12 +16,7 @@ namespace dlbridge::nd::testing_cases {
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-inline std::vector<DType> dtypes_of(DTypeSet set) {
-  std::vector<DType> list;
-  for (unsigned d = 0; d < 32; ++d)
-    if (contains(set, static_cast<DType>(d))) list.push_back(static_cast<DType>(d));
-  return list;
-}
+using testing::dtypes_of;
 inline std::size_t itemsize(DType t) { return info(t).itemsize; }
 
 inline DType operand_dtype(Op op, DType compute, int operand) {

@@ -13,6 +13,7 @@
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/op_groups.h"
 #include "ndarray/kernels/types.h"
+#include "tests/cpp/nd/dtypes.h"
 #include "tests/cuda/kernels/device_check.cuh"
 
 using namespace dlbridge;
@@ -20,17 +21,11 @@ using namespace dlbridge::nd;
 
 namespace {
 
+using testing::dtypes_of;
 using testing::failures;
 
 std::mt19937_64 engine(20250101);
 std::int64_t draw(std::int64_t n) { return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(n)); }
-
-std::vector<DType> dtypes_of(DTypeSet set) {
-  std::vector<DType> list;
-  for (unsigned d = 0; d < 32; ++d)
-    if (contains(set, static_cast<DType>(d))) list.push_back(static_cast<DType>(d));
-  return list;
-}
 
 complex<double> get(DType dtype, const void* from) {
   return visit_dtype<kAllSet>(
