@@ -28,6 +28,9 @@ from dlbridge.tests import _child
 _child._serve(importlib.import_module(sys.argv[2]).work)
 """
 WHERE = signal.SIGUSR1  # asks a child for its stack, which faulthandler can print whatever the child is at
+# That is a hang: a large framework takes half a minute to import on a busy machine, and sound checks have taken longer
+# on a GPU that twenty processes shared.
+SILENCE_S = 120.0
 _SAY_WHERE_S = 0.2
 _KEPT_BYTES = 20_000
 _KEPT_CHARACTERS = 300

@@ -15,12 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from dlbridge.tests._child import Child
+from dlbridge.tests._child import SILENCE_S, Child
 from dlbridge.tests._results import EXIT, IMPORT, Cell, Import, Results, Status
 from dlbridge.tests._runner import Progress, consumers_of
 from dlbridge.tests.frameworks import Framework
 
-SILENCE_S = 120.0  # that is a hang; a large framework takes half a minute to import on a busy machine
 _START_S = 60.0  # until a worker says its first word, where less is a hang later on
 _MAX_DEATHS = 25  # of one producer's workers; a framework that dies so often says nothing new
 _WORKER = "dlbridge.tests._worker"

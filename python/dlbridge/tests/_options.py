@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from dlbridge.tests import _isolate, _runner
+from dlbridge.tests._child import SILENCE_S
 from dlbridge.tests._results import Results
 from dlbridge.tests.report import _compare, _files, _html, _markdown, _rich, _text
 
@@ -42,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--full", action="store_true", help="the whole matrix: every dtype, layout and protocol")
     made.add_argument("--isolate", action="store_true", help="a process a framework: a crash or a hang is one cell")
     made.add_argument("--require", metavar="NAME,...", help="exit 1 unless these are there: torch,jax,torch:cuda")
-    made.add_argument("--timeout", type=float, default=_isolate.SILENCE_S, metavar="S", help="silence that is a hang")
+    made.add_argument("--timeout", type=float, default=SILENCE_S, metavar="S", help="silence that is a hang")
     made.add_argument("--limit", type=float, metavar="S", help="end the whole run after this many seconds")
     made.add_argument("--jobs", type=int, default=2, metavar="N", help="with --isolate: processes at a time")
     for name, (_, what) in _REPORTS.items():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dlbridge.tests._child import SILENCE_S
+
 if TYPE_CHECKING:
     from dlbridge.tests.conformance._check import Check
     from dlbridge.tests.conformance._report import Result
@@ -25,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--dlbridge-protocol", action="append", metavar="NAME", help="only this protocol; a consumer must take it")
     add("--dlbridge-device", default="cpu", metavar="DEVICE", help="where the factory makes its arrays")
     add("--dlbridge-immutable", action="store_true", help="the factory's arrays are all read-only")
-    add("--dlbridge-timeout", type=float, default=30.0, metavar="SECONDS", help="for one check in its own process")
+    add("--dlbridge-timeout", type=float, default=SILENCE_S, metavar="SECONDS", help="for one check in its own process")
     add("--dlbridge-strict", action="store_true", help="what a specification only recommends fails, too")
 
 

@@ -17,11 +17,10 @@ from typing import Any
 from dlbridge import _core, _dtype
 from dlbridge.tests import _loader, frameworks
 from dlbridge.tests._cases import flatten, same
-from dlbridge.tests._child import Answer, Child
+from dlbridge.tests._child import SILENCE_S, Answer, Child
 from dlbridge.tests._exchange import reason_of
 
 COULD_NOT_RUN = 2
-_SILENCE_S = 120.0
 _ALIGNMENT = 64  # the most that a consumer asks for
 _UNREAD = "taken"  # by a consumer whose memory cannot be looked at
 _SKIPPED = "skipped"  # memory that this machine does not have
@@ -220,7 +219,7 @@ def _run_child(name: str, framework: str, probed: Probed) -> bool:
     child = Child("dlbridge.tests._probe", {"consumer": name, "framework": framework, "skip": len(probed.outcomes)})
     at, ended, hung = None, False, False
     try:
-        while (line := child.answer(_SILENCE_S)) is not None:
+        while (line := child.answer(SILENCE_S)) is not None:
             probed.version = line.get("version", probed.version)
             probed.absent = line.get("absent", probed.absent)
             at = line.get("at", at)
@@ -231,7 +230,7 @@ def _run_child(name: str, framework: str, probed: Probed) -> bool:
     except TimeoutError:
         hung = True
         child.kill()
-    ending = child.close(_SILENCE_S)
+    ending = child.close(SILENCE_S)
     if ended:
         return True
     if at is None:  # it died on its way to the first case

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from dlbridge.tests._child import SILENCE_S
 from dlbridge.tests.conformance import libraries
 from dlbridge.tests.conformance._check import PROTOCOLS
 from dlbridge.tests.conformance._report import Report
@@ -29,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--protocol", action="append", metavar="NAME", choices=PROTOCOLS, help=f"only {', '.join(PROTOCOLS)}")
     add("-k", dest="only", action="append", metavar="TEXT", help="only checks that have this text in their id")
     add("--no-isolate", dest="isolate", action="store_false", help="run all checks in this process, crash or not")
-    add("--timeout", type=float, default=30.0, metavar="SECONDS", help="for one check (default 30)")
+    add("--timeout", type=float, default=SILENCE_S, metavar="SECONDS", help="for one check (default %(default)g)")
     add("--strict", action="store_true", help="what a specification recommends counts, too")
     add("--json", action="store_true", help="print one JSON document")
     add("--list", action="store_true", help="print the checks with their clauses, and run none")

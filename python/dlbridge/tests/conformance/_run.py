@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dlbridge.tests._child import SILENCE_S
 from dlbridge.tests._patience import cheap_collections
 from dlbridge.tests.conformance._check import Check, Failed, Skip, describe
 from dlbridge.tests.conformance._making import Making
@@ -179,7 +180,7 @@ def check_producer(
     protocols: Iterable[str] | None = None,
     only: Iterable[str] | None = None,
     isolate: bool | str = "auto",
-    timeout: float = 30.0,
+    timeout: float = SILENCE_S,
 ) -> Report:
     """Runs every check of exports on the arrays that `factory` makes.
 
@@ -200,7 +201,7 @@ def check_consumer(
     protocols: Iterable[str] | None = None,
     only: Iterable[str] | None = None,
     isolate: bool | str = "auto",
-    timeout: float = 30.0,
+    timeout: float = SILENCE_S,
     cuda_memory: Callable[[bytes], int] | None = None,
 ) -> Report:
     """Runs every check of imports on ``func(obj)``, which returns the library's own array.
