@@ -155,8 +155,9 @@ run_steps() {
 
 # Lanes of steps side by side, divided by commas, each with a folder of its own and its GPU before the colon: what is
 # wrong is found beside other work, too. Lanes of one step share what there is of it. The suite does not run beside the
-# rounds under load on one GPU: with the processes that both start it gave no further context. On a single GPU the rounds
-# run alone first, and the sanitizers by themselves at the end, for all together would want more than its memory.
+# rounds under load on one GPU, which gave no further context with the processes that both start, nor on one host of four
+# GPUs with all other steps, where its tests ran into their limits. On a single GPU the rounds run alone first, and the
+# sanitizers by themselves at the end, for all together would want more than its memory.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
   local count phases phase lane lanes pids base="$out" script="$root/tests/gpu/run.sh"
@@ -166,8 +167,8 @@ seal() {
     1) phases=("0:load" "0:tests differential,0:runner_busy,0:fuzz" "0:$checks") ;;
     2 | 3) phases=("0:tests differential,1:$checks,1:runner_busy,0:fuzz" "0:load,1:load,1:fuzz") ;;
     *)
-      phases=("0:load,1:load,2:load,0:fuzz,1:fuzz,2:fuzz,2:runner_busy,3:runner_busy,3:tests,3:differential")
-      phases[0]+=",3:kernels racecheck,1:memcheck synccheck memcheck_differential"
+      phases=("0:tests differential,1:$checks,2:runner_busy,3:runner_busy,2:fuzz,3:fuzz")
+      phases+=("0:load,1:load,2:load,3:load,0:fuzz,1:fuzz")
       ;;
   esac
   share() { grep -o ":$1" <<<"${phases[*]}" | awk -v all="$2" 'END { print int((all + NR - 1) / NR) }'; }
