@@ -32,7 +32,10 @@ def run(*command, **environment):
 
 
 def tool(name):
-    return shutil.which(name) or pytest.skip(f"no {name} on PATH")
+    found = shutil.which(name) or pytest.skip(f"no {name} on PATH")
+    if subprocess.run([found, "--version"], capture_output=True).returncode:
+        pytest.skip(f"{found} does not run")  # rustup's, where it has been given no toolchain
+    return found
 
 
 def compile_c(source, path, *flags):
