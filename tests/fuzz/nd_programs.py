@@ -73,7 +73,7 @@ def run_isolated(options: argparse.Namespace, first: int, until: float) -> tuple
             return result
         number, *lines = log.read_text().splitlines()
         before = range(first, int(number))
-        again = isolated(partial(run_batch, options, before, math.inf, log)) if before else (0, [])
+        again = isolated(partial(run_batch, options, before, math.inf, log))
         found = [] if isinstance(again, Finding) else again[1]
         return len(before) + 1, [*found, (lines, result)]
 
@@ -97,10 +97,9 @@ def fuzz(options: argparse.Namespace) -> int:
 
 
 def report(lines: list[str], finding: Finding, options: argparse.Namespace) -> None:
-    shown = lines[: finding.position + 1] if finding.position >= 0 else lines
-    print(f"--- found: {finding.message}, at the last line of\n" + "\n".join(shown), flush=True)
+    print(f"--- found: {finding.message}, at the last line of\n" + "\n".join(lines), flush=True)
     shrink = options.shrink and finding.kind != ENDLESS  # each of its tries would take a minute
-    small = shrunk(shown, finding, options.device, INTENDED) if shrink else shown
+    small = shrunk(lines, finding, options.device, INTENDED) if shrink else lines
     again = check(small, options.device, INTENDED) or finding
     print(f"--- {again.message}\n{as_code(small, options.device)}", flush=True)
 

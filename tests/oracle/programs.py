@@ -331,16 +331,20 @@ MOST_SECONDS = 120  # that it takes: on a GPU each of them is a process that has
 def shrink(lines: list[str], still_fails: Callable[[list[str]], bool], device: str) -> list[str]:
     """The shortest program found that fails in the same way: without lines, with literals for what made an operand."""
     tries, until = 0, time.monotonic() + MOST_SECONDS
+
+    def may_try() -> bool:
+        return tries < MOST_TRIES and time.monotonic() < until
+
     for simpler in (without, with_literals, without, with_less, without):
         changed = True
-        while changed and tries < MOST_TRIES and time.monotonic() < until:
+        while changed and may_try():
             changed = False
             for smaller in simpler(lines, device):
                 tries += 1
                 if smaller != lines and still_fails(smaller):
                     lines, changed = smaller, True
                     break
-                if tries >= MOST_TRIES or time.monotonic() >= until:
+                if not may_try():
                     break
     return lines
 
