@@ -258,6 +258,7 @@ def kind_of(line: str, message: str) -> str:
 
 
 ENDLESS = "does not end"
+STDERR = 2  # the process's own: sys.stderr may be somebody's buffer, which has no number
 
 
 class Watch:
@@ -269,7 +270,7 @@ class Watch:
     @classmethod
     def begin(cls) -> None:
         if cls.on:
-            faulthandler.dump_traceback_later(0.95 * cls.longest)
+            faulthandler.dump_traceback_later(0.95 * cls.longest, file=STDERR)
             signal.setitimer(signal.ITIMER_REAL, cls.longest)  # whose signal ends the process: it has no handler
 
 
