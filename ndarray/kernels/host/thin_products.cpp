@@ -105,6 +105,11 @@ constexpr std::int64_t kFewDots = 16;  // sums of many terms, each of which is m
 template <class T, class X>
 product_sum_t<T> dot(const T* row, std::int64_t stride, const X* x, std::int64_t x_stride, std::int64_t k) {
   using S = product_sum_t<T>;
+  if (k < kLanes) {  // a sum alone: to fold the lanes would take longer
+    S sum{};
+    for (std::int64_t i = 0; i < k; ++i) sum = multiply_add(sum, factor(row + i * stride), factor(x + i * x_stride));
+    return sum;
+  }
   S lanes[kLanes] = {};
   std::int64_t i = 0;
   if (stride == 1 && x_stride == 1) {
