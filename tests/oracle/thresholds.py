@@ -66,6 +66,8 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/reduce_plan.h:kTinyRowBytes": BYTES,
         "host/reduce_loops.h:kRowsTogether": ELEMENTS,
         "host/reduce_runs.h:kByteLanes": ELEMENTS,
+        "host/reduce_runs.h:kCastRowBytes": BYTES,
+        "host/reduce_runs.h:kCastRows": ELEMENTS,
         "host/reduce_runs.h:kColumnBytes": BYTES,
         "host/reduce_runs.h:kColumnLeaf": ELEMENTS,
         "host/reduce_runs.h:kColumnRows": ELEMENTS,

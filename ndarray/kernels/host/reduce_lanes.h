@@ -46,6 +46,12 @@ inline constexpr bool is_extreme_v = false;
 template <class T>
 inline constexpr bool is_extreme_v<Extreme<T>> = true;
 
+// argmax and argmin: what the largest is comes first, then where. On the host so it is for complex numbers, too.
+template <class R>
+inline constexpr bool is_arg_extreme_v = false;
+template <class T>
+inline constexpr bool is_arg_extreme_v<functors::ArgExtreme<T>> = true;
+
 template <class R>
 inline constexpr bool is_moments_v = false;
 template <class T>
@@ -136,7 +142,7 @@ inline constexpr bool is_count_v<functors::Count<Bits>> = true;
 
 // Reductions that round nothing, in whatever order.
 template <class R>
-inline constexpr bool is_exact_v = R::kFindsLater || is_count_v<R> || is_truth_v<R> || is_extreme_v<R>;
+inline constexpr bool is_exact_v = is_arg_extreme_v<R> || is_count_v<R> || is_truth_v<R> || is_extreme_v<R>;
 template <class T>
 inline constexpr bool is_exact_v<functors::Sum<T>> = std::is_integral_v<T>;
 template <class T>
@@ -151,7 +157,7 @@ template <class R>
 bool is_decided(const R& functor, const typename R::Acc& acc) noexcept {
   if constexpr (is_truth_v<R>) {
     return acc != 0;
-  } else if constexpr (R::kFindsLater) {
+  } else if constexpr (is_arg_extreme_v<R>) {
     using T = typename R::In;
     if (!functor.ascending) return false;
     if constexpr (std::is_integral_v<T>) return acc.value == std::numeric_limits<T>::max();

@@ -33,9 +33,9 @@ class Reducer {
     // Columns side by side share the cache lines of each row. Of rows that are shorter than a vector, too, many make
     // one: as columns.
     const bool columns =
-        args_.kept_ndim > 0 && call_.cast == nullptr &&
+        args_.kept_ndim > 0 &&
         (args_.reduced_ndim == 0 || std::abs(args_.kept_in_strides[0]) < std::abs(args_.reduced_in_strides[0]) ||
-         (has_columns_v<R> && !stops_early_v<R> && args_.reduced_shape[0] < kReduceBatch));
+         (has_columns_v<R> && (!stops_early_v<R> || is_arg_extreme_v<R>) && args_.reduced_shape[0] < kReduceBatch));
     const std::int64_t width = args_.kept_ndim > 0 ? args_.kept_shape[0] : 1;
     // Of short rows, too, several are reduced together: a call for each would take longer than the row.
     const std::int64_t most = columns ? kMostColumns<R> : args_.reduced_size <= leaf_of(false) ? kRowsTogether : 1;
@@ -69,7 +69,7 @@ class Reducer {
 
   static std::int64_t leaf_of(bool is_columns) noexcept {
     if (is_columns) return kColumnLeaf;
-    if constexpr (R::kFindsLater || is_extreme_v<R> || is_truth_v<R>) return kLongBytes / std::int64_t{sizeof(In)};
+    if constexpr (is_arg_extreme_v<R> || is_extreme_v<R> || is_truth_v<R>) return kLongBytes / std::int64_t{sizeof(In)};
     else return is_exact_v<R> ? kExactLeaf : kReduceLeaf;
   }
 
@@ -115,7 +115,7 @@ class Reducer {
     const std::int64_t middle = first + ((last - first) / 2 + leaf - 1) / leaf * leaf;
     reduce_rows(in, group, first, middle, acc);
     if (is_all_decided(group, acc)) return;
-    if constexpr (R::kFindsLater || is_count_v<R>) return reduce_rows(in, group, middle, last, acc);
+    if constexpr (is_arg_extreme_v<R> || is_count_v<R>) return reduce_rows(in, group, middle, last, acc);
     Acc other[kMostColumns<R>];
     std::fill_n(other, group.count, runs_.functor.identity());
     reduce_rows(in, group, middle, last, other);

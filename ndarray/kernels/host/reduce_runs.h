@@ -7,28 +7,34 @@
 #include <limits>
 
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/lane_array.h"
 #include "ndarray/kernels/host/reduce_lanes.h"
 
 namespace dlbridge::nd::host_kernels {
 
 inline constexpr int kReduceBatch = 16;
-inline constexpr std::int64_t kColumnLeaf = 128;    // rows, where columns are side by side
-inline constexpr std::int64_t kColumnRows = 8;      // of these that are read together
-inline constexpr std::int64_t kColumnBytes = 64;    // a vector
-inline constexpr std::int64_t kReduceLeaf = 1024;   // elements that one accumulator takes in sequence
-inline constexpr std::int64_t kExactLeaf = 16384;   // the same where nothing is rounded
-inline constexpr std::int64_t kLongBytes = 65536;   // the same where nothing is added up
-inline constexpr std::int64_t kFirstFetched = 32;   // elements, where the first may decide
-inline constexpr std::int64_t kByteLanes = 64;      // counters of single bytes
-inline constexpr std::int64_t kSearchBytes = 1024;  // that are looked through before it is asked where
-inline constexpr std::int64_t kRunBytes = 256;      // some vectors: each waits for itself only
+inline constexpr std::int64_t kColumnLeaf = 128;     // rows, where columns are side by side
+inline constexpr std::int64_t kColumnRows = 8;       // of these that are read together
+inline constexpr std::int64_t kColumnBytes = 64;     // a vector
+inline constexpr std::int64_t kCastRows = 32;        // that are cast before they are reduced,
+inline constexpr std::int64_t kCastRowBytes = 1024;  // and how much of each: a cache holds them
+inline constexpr std::int64_t kReduceLeaf = 1024;    // elements that one accumulator takes in sequence
+inline constexpr std::int64_t kExactLeaf = 16384;    // the same where nothing is rounded
+inline constexpr std::int64_t kLongBytes = 65536;    // the same where nothing is added up
+inline constexpr std::int64_t kFirstFetched = 32;    // elements, where the first may decide
+inline constexpr std::int64_t kByteLanes = 64;       // counters of single bytes
+inline constexpr std::int64_t kSearchBytes = 1024;   // that are looked through before it is asked where
+inline constexpr std::int64_t kRunBytes = 256;       // some vectors: each waits for itself only
 
 template <class R>
-inline constexpr bool has_columns_v = Lanes<R>::exist || R::kFindsLater;
+inline constexpr bool has_columns_v = Lanes<R>::exist || is_arg_extreme_v<R>;
+// Complex numbers that lie apart fill no vector that a copy of them would not fill as well, but where they are compared.
+template <class R>
+inline constexpr bool is_read_apart_v = is_complex_v<typename R::In> && !is_extreme_v<R> && !is_arg_extreme_v<R>;
 // Sums and the like of numbers that a vector holds several of.
 template <class R>
 inline constexpr bool has_alternate_v = Lanes<R>::exist && kLaneParts<R> == 1 && !is_extreme_v<R> && !is_truth_v<R> &&
-                                        !is_count_v<R> && !R::kFindsLater && sizeof(typename R::In) >= 4;
+                                        !is_count_v<R> && !is_arg_extreme_v<R> && sizeof(typename R::In) >= 4;
 // Columns that are in registers together, of those that are walked together.
 template <class R>
 inline constexpr std::int64_t kTileColumns =
@@ -56,17 +62,12 @@ struct Runs {
   InnerLoop cast_in;  // null: elements are loaded as they are
 
   void reduce(const ReduceRun& run, Acc* acc) const {
-    if (run.is_columns) {
-      if constexpr (R::kFindsLater) return extremes_of_columns(run, acc);
-      else if constexpr (has_columns_v<R>) return columns(run, acc);
-      else return batches_of_columns(run, acc);
-    }
-    // Elements that lie apart, or are to be cast, are fetched: one loop serves all. Complex ones fill no vector that
-    // another load would not fill as well.
+    if (run.is_columns) return cast_in == nullptr ? reduce_columns(run, acc) : cast_columns(run, acc);
+    // Elements that lie apart, or are to be cast, are fetched: one loop serves all.
     alignas(64) char buffer[static_cast<std::size_t>(kReduceLeaf * kSize)];
     if constexpr (has_alternate_v<R>)
       if (cast_in == nullptr && run.stride == Alternate::value) return alternate(run, acc);
-    const bool fetches = cast_in != nullptr || (run.stride != kSize && !is_complex_v<In>);
+    const bool fetches = cast_in != nullptr || (run.stride != kSize && !is_read_apart_v<R>);
     for (std::int64_t c = 0; c < run.count; ++c) {
       std::int64_t length = !fetches ? run.n : stops_early_v<R> ? kFirstFetched : kReduceLeaf;
       for (std::int64_t i = 0; i < run.n && !is_decided(functor, acc[c]); i += length) {
@@ -75,7 +76,7 @@ struct Runs {
         const std::int64_t n = std::min(length, run.n - i);
         if (fetches) in = fetch(in, run.stride, n, buffer);
         const std::int64_t position = run.position + i * run.step;
-        if constexpr (is_complex_v<In>)
+        if constexpr (is_read_apart_v<R>)
           if (!fetches && run.stride != kSize) {
             elements(in, run.stride, n, position, run.step, acc[c]);
             continue;
@@ -86,6 +87,29 @@ struct Runs {
   }
 
  private:
+  void reduce_columns(const ReduceRun& run, Acc* acc) const {
+    if constexpr (is_arg_extreme_v<R> || (is_extreme_v<R> && is_complex_v<In>)) extremes_of_columns(run, acc);
+    else if constexpr (has_columns_v<R>) columns(run, acc);
+    else batches_of_columns(run, acc);
+  }
+  // Some columns of some rows at a time, cast to where they are dense.
+  void cast_columns(const ReduceRun& run, Acc* acc) const {
+    constexpr std::int64_t kWide = kCastRowBytes / kSize;
+    alignas(64) char buffer[static_cast<std::size_t>(kCastRows * kCastRowBytes)];
+    for (std::int64_t row = 0; row < run.n; row += kCastRows)
+      for (std::int64_t c = 0; c < run.count; c += kWide) {
+        const std::int64_t rows = std::min(kCastRows, run.n - row), wide = std::min(kWide, run.count - c);
+        const std::int64_t strides[2] = {kSize, run.across};
+        for (std::int64_t r = 0; r < rows; ++r) {
+          char* const data[2] = {buffer + r * wide * kSize,
+                                 const_cast<char*>(run.in) + (row + r) * run.stride + c * run.across};
+          cast_in(data, strides, wide);
+        }
+        reduce_columns({buffer, wide * kSize, rows, run.position + row * run.step, run.step, wide, kSize, true},
+                       acc + c);
+      }
+  }
+
   // Every other element where it lies: a constant, for which there are shuffles.
   using Alternate = std::integral_constant<std::int64_t, 2 * kSize>;
   void alternate(const ReduceRun& run, Acc* acc) const {
@@ -93,6 +117,11 @@ struct Runs {
       elements(run.in + c * run.across, Alternate(), run.n, run.position, run.step, acc[c]);
   }
 
+  real_t<In> load_part(const char* p, std::int64_t part) const noexcept {
+    real_t<In> x;
+    std::memcpy(&x, p + part * static_cast<std::int64_t>(sizeof(x)), sizeof(x));
+    return functors::prepare(x, functor.prep);
+  }
   static In load_as_it_is(const char* p) noexcept {
     In x;
     std::memcpy(&x, p, sizeof(In));
@@ -101,8 +130,9 @@ struct Runs {
   In load(const char* p) const noexcept {
     if constexpr (std::is_same_v<In, bool>)  // any byte that is not 0 is true
       return (*reinterpret_cast<const unsigned char*>(p) != 0) != (functor.prep.flip != 0);
-    else if constexpr (std::is_integral_v<In> && (is_extreme_v<R> || R::kFindsLater))  // no sign to drop
+    else if constexpr (std::is_integral_v<In> && (is_extreme_v<R> || is_arg_extreme_v<R>))  // no sign to drop
       return static_cast<In>(load_as_it_is(p) ^ static_cast<In>(functor.prep.flip));
+    else if constexpr (is_complex_v<In>) return {load_part(p, 0), load_part(p, 1)};
     else return functors::prepare(load_as_it_is(p), functor.prep);
   }
 
@@ -122,6 +152,8 @@ struct Runs {
       char* const data[2] = {buffer, const_cast<char*>(in)};
       const std::int64_t strides[2] = {kSize, stride};
       cast_in(data, strides, n);
+    } else if (stride == Alternate::value) {
+      for (std::int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * kSize, in + i * Alternate::value, kSize);
     } else {
       DLBRIDGE_ND_UNROLL
       for (std::int64_t i = 0; i < n; ++i) std::memcpy(buffer + i * kSize, in + i * stride, kSize);
@@ -135,14 +167,14 @@ struct Runs {
                 Acc& acc) const {
     if constexpr (is_truth_v<R>) {
       acc = search_truth(in, n, functor.op == ReduceOp::kAny) < n;
-    } else if constexpr (R::kFindsLater) {
+    } else if constexpr (is_arg_extreme_v<R>) {
       find_extreme(in, n, position, step, acc);
     } else {
       std::int64_t i = 0;
       if constexpr (is_count_v<R> && sizeof(In) == 1) {
         for (; i + kByteLanes <= n; i += count_bytes(in + i, n - i, acc)) {
         }
-      } else if constexpr (is_extreme_v<R> && !is_complex_v<In>) {
+      } else if constexpr (is_extreme_v<R>) {
         return functor.combine(acc, largest(in, n));
       } else if constexpr (is_moments_v<R>) {
         if (n >= 2 * kMomentLanes) i = moments(in, stride, n, acc);
@@ -297,6 +329,23 @@ struct Runs {
     }
     return lane[0];
   }
+  // The same of complex numbers.
+  template <std::int64_t kCount>
+    requires is_complex_v<Lane>
+  Lane largest_of_lanes(const char* in, std::int64_t n) const {
+    LaneArray<Lane, kCount> lanes;
+    for (std::int64_t k = 0; k < kCount; ++k) lanes.set(k, load(in + k * kSize));
+    for (std::int64_t i = kCount; i < n; i += kCount) {
+      const char* const from = in + std::min(i, n - kCount) * kSize;
+      for (std::int64_t k = 0; k < kCount; ++k) {
+        const Lane x = load(from + k * kSize);
+        lanes.set_if(lanes.is_below(k, x), k, x);
+      }
+    }
+    Lane best = lanes.get(0);
+    for (std::int64_t k = 1; k < kCount; ++k) best = functors::larger(best, lanes.get(k));
+    return functors::is_nan(best) ? load(in + search_nan(in, n) * kSize) : best;
+  }
   Lane largest(const char* in, std::int64_t n) const {
     constexpr std::int64_t kMany = kRunBytes / sizeof(Lane);
     constexpr std::int64_t kFew = std::max<std::int64_t>(kMany / 4, kReduceBatch);
@@ -307,6 +356,13 @@ struct Runs {
     return best;
   }
 
+  // Whether what comes with the value changes nothing.
+  template <class Value>
+  bool is_passed(Value value, const Acc& acc) const noexcept {
+    if (functors::is_nan(value)) return false;
+    return functor.ascending ? !functors::less(acc.value, value) : functors::less(value, acc.value);
+  }
+
   // The first of the largest elements, or of those that are NaN: what the largest is, then where. Few runs have
   // something larger than what was found before; of bools nothing is larger than what is true.
   void find_extreme(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
@@ -314,7 +370,7 @@ struct Runs {
     Lane best = 1;
     if constexpr (!is_bool) best = largest(in, n);
     const auto value = cast<typename R::Value>(best);
-    if (functor.ascending ? value <= acc.value : value < acc.value) return;
+    if (is_passed(value, acc)) return;
     std::int64_t i = 0;
     if constexpr (is_bool) i = search_truth(in, n, functor.prep.flip == 0);
     else if (functors::is_nan(best)) i = search_nan(in, n);
@@ -405,6 +461,14 @@ struct Runs {
   static std::int64_t column_of(std::int64_t slot, std::int64_t count) noexcept {
     return std::max<std::int64_t>(std::min(slot, count - kTile), 0);
   }
+  using Tile = std::integral_constant<std::int64_t, kTile>;
+  template <class Across, class Count>
+  static void fetch_tile(const ReduceRun& run, const char* in, std::int64_t rows, Across across, Count count,
+                         char* buffer) noexcept {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t k = 0; k < count; ++k)
+        std::memcpy(buffer + (r * kTile + k) * kSize, in + r * run.stride + k * across, kSize);
+  }
   template <class F>
   void for_each_tile(const ReduceRun& run, F f) const {
     alignas(64) char buffer[static_cast<std::size_t>(kColumnRows * kTile * kSize)];
@@ -418,9 +482,9 @@ struct Runs {
       for (std::int64_t slot = 0; slot < run.count; slot += kTile) {
         const char* in = run.in + row * run.stride + column_of(slot, run.count) * run.across;
         if (fetches) {
-          for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t k = 0; k < std::min(kTile, run.count); ++k)
-              std::memcpy(buffer + (r * kTile + k) * kSize, in + r * run.stride + k * run.across, kSize);
+          if (run.count < kTile) fetch_tile(run, in, rows, run.across, run.count, buffer);
+          else if (run.across == Alternate::value) fetch_tile(run, in, rows, Alternate(), Tile(), buffer);
+          else fetch_tile(run, in, rows, run.across, Tile(), buffer);
           in = buffer;
         }
         f(slot, row, in, fetches ? kTile * kSize : run.stride, rows);
@@ -444,43 +508,52 @@ struct Runs {
     Column lane[kMostColumns<R> * kParts];
     std::fill_n(lane, (run.count + kTile - 1) / kTile * kLanes, static_cast<Column>(L::identity(functor)));
     for_each_tile(run, [&](std::int64_t slot, std::int64_t, const char* in, std::int64_t stride, std::int64_t rows) {
-      Column tile[kLanes];
-      std::copy_n(lane + slot * kParts, kLanes, tile);
+      LaneArray<Column, kLanes> tile;
+      for (std::int64_t k = 0; k < kLanes; ++k) tile.set(k, lane[slot * kParts + k]);
       for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t k = 0; k < kLanes; ++k) L::add(functor, tile[k], load_lane(in + r * stride, kSize, k));
-      std::copy_n(tile, kLanes, lane + slot * kParts);
+        for (std::int64_t k = 0; k < kLanes; ++k) {
+          Column sum = tile.get(k);
+          L::add(functor, sum, load_lane(in + r * stride, kSize, k));
+          tile.set(k, sum);
+        }
+      for (std::int64_t k = 0; k < kLanes; ++k) lane[slot * kParts + k] = tile.get(k);
     });
     for_each_slot(run.count,
                   [&](std::int64_t slot, std::int64_t c) { L::finish(functor, acc[c], lane + slot * kParts); });
   }
 
-  // The same with the row of each: the first that has the largest, or NaN.
+  // The largest of each, or the first NaN, and where it is asked for the row that has it first.
   void extremes_of_columns(const ReduceRun& run, Acc* acc) const {
-    using Row = std::make_signed_t<functors::bits_t<sizeof(Lane)>>;
+    using Row = std::make_signed_t<functors::bits_t<sizeof(real_t<Lane>)>>;
     static_assert(kColumnLeaf - 1 <= std::numeric_limits<std::int8_t>::max());
-    Lane best[kMostColumns<R>];
+    LaneArray<Lane, kMostColumns<R>> best;
     Row best_row[kMostColumns<R>];
-    std::fill_n(best, (run.count + kTile - 1) / kTile * kTile, functors::lowest<Lane>());
-    std::fill_n(best_row, (run.count + kTile - 1) / kTile * kTile, Row{0});
+    for (std::int64_t k = 0; k < (run.count + kTile - 1) / kTile * kTile; ++k) {
+      best.set(k, functors::lowest<Lane>());
+      best_row[k] = 0;
+    }
     for_each_tile(run, [&](std::int64_t slot, std::int64_t row, const char* in, std::int64_t stride, std::int64_t n) {
-      Lane values[kTile];
+      LaneArray<Lane, kTile> tile;
       Row rows[kTile];
-      std::copy_n(best + slot, kTile, values);
+      for (std::int64_t k = 0; k < kTile; ++k) tile.set(k, best.get(slot + k));
       std::copy_n(best_row + slot, kTile, rows);
       for (std::int64_t r = 0; r < n; ++r)
         for (std::int64_t k = 0; k < kTile; ++k) {
           const Lane x = cast<Lane>(load(in + r * stride + k * kSize));
-          const bool better = static_cast<bool>(!(x <= values[k]) & !functors::is_nan(values[k]));
-          values[k] = better ? x : values[k];
-          rows[k] = better ? static_cast<Row>(row + r) : rows[k];
+          const bool better = tile.is_below(k, x);
+          tile.set_if(better, k, x);
+          if constexpr (is_arg_extreme_v<R>) rows[k] = better ? static_cast<Row>(row + r) : rows[k];
         }
-      std::copy_n(values, kTile, best + slot);
+      for (std::int64_t k = 0; k < kTile; ++k) best.set(slot + k, tile.get(k));
       std::copy_n(rows, kTile, best_row + slot);
     });
     for_each_slot(run.count, [&](std::int64_t slot, std::int64_t c) {
-      const auto value = cast<typename R::Value>(best[slot]);
-      if (functor.ascending ? value <= acc[c].value : value < acc[c].value) return;
-      functor.combine(acc[c], Acc{value, run.position + best_row[slot] * run.step});
+      if constexpr (is_arg_extreme_v<R>) {
+        const auto value = cast<typename R::Value>(best.get(slot));
+        if (!is_passed(value, acc[c])) functor.combine(acc[c], Acc{value, run.position + best_row[slot] * run.step});
+      } else {
+        functor.combine(acc[c], best.get(slot));
+      }
     });
   }
 };

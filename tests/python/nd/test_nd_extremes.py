@@ -6,6 +6,7 @@ from dlbridge import nd
 from nd_support import put
 
 DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+DTYPES += ["complex64", "complex128"]
 # Around what is in one vector, in several, in a block that is searched, and in one that is fetched.
 LENGTHS = [1, 2, 13, 15, 16, 17, 33, 64, 65, 127, 128, 129, 255, 257, 300, 513, 1025]
 LONG = 2 * 16384 + 77
@@ -15,6 +16,7 @@ WIDTHS = [1, 3, 13, 15, 16, 17, 63, 64, 65, 130, 1040]
 LAYOUTS = {
     "dense": (lambda x: x, lambda y: y),
     "reversed": (lambda x: x[..., ::-1], lambda y: y[..., ::-1]),
+    "every other": (lambda x: np.repeat(x, 2, axis=-1), lambda y: y[..., ::2]),
     "stepped": (lambda x: np.repeat(x, 3, axis=-1), lambda y: y[..., ::3]),
     "odd address": (lambda x: np.concatenate([x[..., :1], x], axis=-1), lambda y: y[..., 1:]),
     "reversed columns": (lambda x: x[::-1], lambda y: y[::-1]),
@@ -34,6 +36,8 @@ def odd(dtype, name):
         return name in ("max", "argmax", "any")
     if name in ("any", "all"):
         return 3 if name == "any" else 0
+    if dtype.startswith("complex"):  # the real parts are equal: the imaginary ones decide
+        return complex(60, 1000 if "max" in name else -1000)
     info = np.finfo(dtype) if dtype.startswith("float") else np.iinfo(dtype)
     return info.max if "max" in name else info.min
 
@@ -41,6 +45,8 @@ def odd(dtype, name):
 def usual(dtype, name, shape):
     if dtype == "bool" or name in ("any", "all"):
         return np.full(shape, not odd(dtype, name), dtype)
+    if dtype.startswith("complex"):
+        return (60 + 1j * (np.arange(np.prod(shape)) % 7)).astype(dtype).reshape(shape)
     return (np.arange(np.prod(shape)) % 7 + 60).astype(dtype).reshape(shape)
 
 
@@ -48,7 +54,7 @@ def same(got, want, what):
     got = nd.asnumpy(got)
     assert got.dtype == want.dtype, what
     assert got.shape == want.shape, what
-    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f"), what
+    assert np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"), what
 
 
 def places(n):
@@ -64,6 +70,8 @@ def test_one_element_decides(dtype, name, layout, device):
     planted = [odd(dtype, name)]
     if dtype.startswith("float") and name not in ("any", "all"):
         planted += [np.nan, -np.inf if "max" in name else np.inf]  # the last: an extreme of nothing
+    if dtype.startswith("complex") and name not in ("any", "all"):
+        planted += [complex(np.nan, 0), complex(0, np.nan), complex(61, -5), complex(59, 5), complex(-np.inf, -np.inf)]
     lengths = LENGTHS if device == "cpu" else [17, 257]
     for n in lengths:
         for value in planted:
@@ -76,16 +84,16 @@ def test_one_element_decides(dtype, name, layout, device):
 
 
 @pytest.mark.parametrize("name", ["max", "argmin", "any", "all"])
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float16", "float32", "float64", "complex64", "complex128"])
 def test_columns_of_every_width(dtype, name, device):
     for width in WIDTHS if device == "cpu" else [13, 130]:
         for n in (1, 7, 9, 128, 129, 300):
             for k in (0, width // 2, width - 1):
                 x = usual(dtype, name, (n, width))
                 x[[n // 2, n - 1], k] = odd(dtype, name)
-                if dtype.startswith("float"):
+                if dtype.startswith(("float", "complex")):
                     x[n // 3, k // 2] = np.nan
-                for layout in ("dense", "reversed", "stepped", "reversed columns"):
+                for layout in ("dense", "reversed", "every other", "stepped", "reversed columns"):
                     ours, theirs = laid_out(x, layout, device)
                     same(getattr(ours, name)(axis=0), getattr(theirs, name)(axis=0), (width, n, k, layout))
 

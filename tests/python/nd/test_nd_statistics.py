@@ -51,6 +51,21 @@ def test_the_variance_of_what_is_not_finite_is_no_number(odd, place, n, device):
     assert np.isnan(host(put(values[:, None] * [1, 1], device).var(axis=0))).all()
 
 
+@pytest.mark.parametrize("name", ["mean", "var", "std", "sum", "prod"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32"])
+def test_columns_that_are_cast_first(name, dtype, device):
+    """Around the rows and the columns that are cast at a time; `dtype=` makes a cast of floats, too."""
+    asked = {"sum": "float64", "prod": "complex128"}.get(name, "float64")
+    for rows, width in [(1, 3), (13, 40), (31, 127), (32, 128), (33, 129), (130, 257)]:
+        x = (np.random.default_rng(rows).integers(0, 3, (rows, width)) % 5).astype(dtype)
+        for turned in (False, True):
+            stored, axis = (np.asfortranarray(x.T), 1) if turned else (x, 0)
+            ours = getattr(put(stored, device), name)(axis=axis, dtype=asked)
+            np.testing.assert_allclose(host(ours), getattr(stored, name)(axis=axis, dtype=asked), 1e-12)
+            ours = getattr(put(stored, device)[::-1, ::2], name)(axis=axis, dtype=asked)
+            np.testing.assert_allclose(host(ours), getattr(stored[::-1, ::2], name)(axis=axis, dtype=asked), 1e-12)
+
+
 def test_an_outlier_leaves_the_variance_of_the_rest_exact(device):
     values = np.full(1000, 3.0)
     for place in (0, 500, 999):
