@@ -126,7 +126,6 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "core/indexing.cpp:kCached": BYTES,
-        "host/index.cpp:kAtOnce": ELEMENTS,
         "host/index.cpp:kPlaces": ELEMENTS,
         "host/index.cpp:kRun": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,

@@ -75,16 +75,48 @@ std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
   return place_of(index_at(args, array, offset), args.extent[array], args.bounds) * args.axis_stride[array];
 }
 
-// One index array along a dim. The steps of dense operands are constants: more elements are on their way at a time.
-template <class Move, bool dense, Bounds bounds>
-void indexed_loop(Bytes* value, std::int64_t value_stride, Bytes* base, std::int64_t base_stride, const Bytes* index,
-                  std::int64_t index_stride, std::int64_t extent, std::int64_t step, std::int64_t n) {
-  if constexpr (dense) value_stride = step = Move::size, index_stride = sizeof(std::int64_t), base_stride = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t position;
-    std::memcpy(&position, index + i * index_stride, sizeof position);
-    Move::move(value + i * value_stride, base + i * base_stride + place_of(position, extent, bounds) * step);
+// Adds where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base.
+template <Bounds bounds>
+DLBRIDGE_ND_CLONES void add_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
+                                   std::int64_t step, std::int64_t* places) {
+  const auto add = [&](std::int64_t k, const Bytes* from) {
+    std::int64_t i;
+    std::memcpy(&i, from, sizeof i);
+    places[k] += place_of(i, extent, bounds) * step;
+  };
+  constexpr std::int64_t kIndex = sizeof(std::int64_t);
+  if (stride == kIndex)
+    for (std::int64_t k = 0; k < n; ++k) add(k, index + k * kIndex);
+  else
+    for (std::int64_t k = 0; k < n; ++k) add(k, index + k * stride);
+}
+
+constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
+
+// Where a part of the indices along a dim leads, from `first` on: those of the arrays from `array` to before `end`.
+struct Places {
+  std::int64_t at[kPlaces + kAhead], count;
+  Places(const IndexArgs& args, int dim, const Position& position, std::int64_t first, int array, int end) {
+    count = std::min(kPlaces, args.shape[dim] - first);
+    std::fill_n(at, count + kAhead, 0);
+    for (; array < end; ++array) {
+      const std::int64_t step = args.index_strides[array][dim];
+      const Bytes* index = reinterpret_cast<const Bytes*>(args.index[array]) + position.index[array] + first * step;
+      const auto add = args.bounds == Bounds::kWrap   ? &add_places<Bounds::kWrap>
+                       : args.bounds == Bounds::kClip ? &add_places<Bounds::kClip>
+                                                      : &add_places<Bounds::kRefuse>;
+      add(index, step, count, args.extent[array], args.axis_stride[array], at);
+    }
   }
+};
+
+// The steps of dense operands are constants: more elements are on their way at a time.
+template <class Move, bool dense>
+void move_places(Bytes* value, std::int64_t value_stride, Bytes* base, std::int64_t base_stride, const Places& places) {
+  if constexpr (dense) value_stride = Move::size, base_stride = 0;
+#pragma GCC unroll 8
+  for (std::int64_t k = 0; k < places.count; ++k)
+    Move::move(value + k * value_stride, base + k * base_stride + places.at[k]);
 }
 
 // Dense operands and the positions of a mask's true elements, which rise: where as many follow each other, the elements
@@ -109,15 +141,6 @@ void rising_loop(Bytes* value, Bytes* base, const Bytes* index, std::int64_t n) 
   for (; i < n; ++i) move(i);
 }
 
-template <class Move, bool dense>
-auto* indexed_loop_for(Bounds bounds) {
-  if constexpr (!Move::combines) {
-    if (bounds == Bounds::kWrap) return &indexed_loop<Move, dense, Bounds::kWrap>;
-    if (bounds == Bounds::kClip) return &indexed_loop<Move, dense, Bounds::kClip>;
-  }
-  return &indexed_loop<Move, dense, Bounds::kRefuse>;
-}
-
 // One element all along a dense row; `from` may lie in it, as far as the compiler knows.
 template <class Move>
 void repeat(Bytes* row, const Bytes* from, std::int64_t n) {
@@ -137,37 +160,22 @@ void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
       return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
     if (Move::reads && value_stride == Move::size && base_stride == 0) return repeat<Move>(value, base, n);
     for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
-  } else if (args.arrays == 1) {
-    const Bytes* index = reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0];
-    const std::int64_t index_stride = args.index_strides[0][0], extent = args.extent[0], step = args.axis_stride[0];
-    const bool dense = value_stride == Move::size && step == Move::size && base_stride == 0 &&
-                       index_stride == static_cast<std::int64_t>(sizeof(std::int64_t));
-    if (dense && args.unique) return rising_loop<Move>(value, base, index, n);
-    auto* const loop = dense ? indexed_loop_for<Move, true>(args.bounds) : indexed_loop_for<Move, false>(args.bounds);
-    loop(value, value_stride, base, base_stride, index, index_stride, extent, step, n);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) {
-      Bytes* to = base + i * base_stride;
-      for (int k = 0; k < args.arrays; ++k) to += resolved(args, k, at.index[k] + i * args.index_strides[k][0]);
-      Move::move(value + i * value_stride, to);
-    }
+    return;
+  }
+  const bool dense = value_stride == Move::size && base_stride == 0;
+  if (dense && args.unique && args.arrays == 1 && args.axis_stride[0] == Move::size &&
+      args.index_strides[0][0] == static_cast<std::int64_t>(sizeof(std::int64_t)))
+    return rising_loop<Move>(value, base, reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0], n);
+  for (std::int64_t first = 0; first < n; first += kPlaces) {
+    const Places places(args, 0, at, first, 0, args.arrays);
+    if (dense) move_places<Move, true>(value, value_stride, base, base_stride, places);
+    else move_places<Move, false>(value, value_stride, base, base_stride, places);
+    value += kPlaces * value_stride;
+    base += kPlaces * base_stride;
   }
 }
 
 // --- two dims at once ------------------------------------------------------------------------------------------------
-
-constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
-
-// Where a part of the indices along a dim leads: worked out once, for all rows that are moved by it.
-struct Places {
-  std::int64_t at[kPlaces + kAhead], count;
-  Places(const IndexArgs& args, int dim, std::int64_t index_offset, std::int64_t first) {
-    const std::int64_t step = args.index_strides[0][dim];
-    count = std::min(kPlaces, args.shape[dim] - first);
-    for (std::int64_t k = 0; k < count; ++k) at[k] = resolved(args, 0, index_offset + (first + k) * step);
-    std::fill_n(at + count, kAhead, 0);
-  }
-};
 
 // The same elements of each of many rows: the indices move along the first dim.
 template <class Move, bool dense>
@@ -203,31 +211,67 @@ void move_indexed_rows(const IndexArgs& args, Bytes* value, Bytes* base, const P
   }
 }
 
-// Which of two dims the indices move along, where as many elements lie along the other that it pays; -1 for others.
+// How two dims are walked at once, where as many elements lie along the second that it pays.
+enum class Way {
+  kNone,
+  kColumns,  // the indices move along the first
+  kRows,     // along the second, and the elements along the first are dense
+  kCrossed,  // those of one array along the first, those of another along the second
+};
+
+bool are_crossed(const IndexArgs& args) noexcept {
+  const auto moves = [&](int array, int dim) { return args.index_strides[array][dim] != 0; };
+  return args.base_strides[0] == 0 && args.base_strides[1] == 0 && moves(0, 0) != moves(0, 1) &&
+         moves(1, 0) == moves(0, 1) && moves(1, 1) == moves(0, 0);
+}
+
 template <class Move>
-int indexed_dim(IndexArgs& args) {
+Way find_way(IndexArgs& args) {
   constexpr std::int64_t kFewRows = 4;
-  if (Move::combines || args.arrays != 1 || args.ndim < 2) return -1;
+  if (Move::combines || args.arrays < 1 || args.arrays > 2 || args.ndim < 2) return Way::kNone;
+  if (args.arrays == 2) return args.shape[1] >= kFewRows && are_crossed(args) ? Way::kCrossed : Way::kNone;
   const bool first = args.index_strides[0][0] != 0, second = args.index_strides[0][1] != 0;
   const auto dense = [&](int dim) {
     const std::int64_t step = args.value_strides[dim];
     return args.base_strides[dim] == Move::size && (step == Move::size || (!Move::reads && step == 0));
   };
-  if (first == second || args.base_strides[first ? 0 : 1] != 0) return -1;
-  if (second) return dense(0) && args.shape[1] >= kFewRows ? 1 : -1;
-  if (args.shape[1] < kFewRows) return -1;
-  if (!dense(1)) return 0;
+  if (first == second || args.base_strides[first ? 0 : 1] != 0) return Way::kNone;
+  if (second) return dense(0) && args.shape[1] >= kFewRows ? Way::kRows : Way::kNone;
+  if (args.shape[1] < kFewRows) return Way::kNone;
+  if (!dense(1)) return Way::kColumns;
   for (std::int64_t* row : {args.shape, args.value_strides, args.base_strides, args.index_strides[0]})
     std::swap(row[0], row[1]);
-  return 1;
+  return Way::kRows;
+}
+
+// Those of each row that the one array's indices choose, at the other's.
+template <class Move>
+void move_crossed(const IndexArgs& args, const Position& at) {
+  const int across = args.index_strides[0][0] != 0 ? 1 : 0;  // the array that moves along the second dim
+  for (std::int64_t top = 0; top < args.shape[1]; top += kPlaces) {
+    const Places rows(args, 1, at, top, across, across + 1);
+    for (std::int64_t first = 0; first < args.shape[0]; first += kPlaces) {
+      const Places places(args, 0, at, first, 1 - across, 2 - across);
+      Bytes* value = static_cast<Bytes*>(args.values) + at.value + top * args.value_strides[1];
+      Bytes* const base = static_cast<Bytes*>(args.base) + at.base;
+      value += first * args.value_strides[0];
+      for (std::int64_t row = 0; row < rows.count; ++row, value += args.value_strides[1]) {
+        if (args.value_strides[0] == Move::size)
+          move_places<Move, true>(value, Move::size, base + rows.at[row], 0, places);
+        else move_places<Move, false>(value, args.value_strides[0], base + rows.at[row], 0, places);
+      }
+    }
+  }
 }
 
 template <class Move>
-void move_plane(const IndexArgs& args, int dim, const Position& at) {
+void move_plane(const IndexArgs& args, Way way, const Position& at) {
+  if (way == Way::kCrossed) return move_crossed<Move>(args, at);
+  const int dim = way == Way::kRows ? 1 : 0;
   Bytes* value = static_cast<Bytes*>(args.values) + at.value;
   Bytes* const base = static_cast<Bytes*>(args.base) + at.base;
   for (std::int64_t first = 0; first < args.shape[dim]; first += kPlaces) {
-    const Places places(args, dim, at.index[0], first);
+    const Places places(args, dim, at, first, 0, 1);
     if (dim == 1) move_indexed_rows<Move>(args, value, base, places);
     else if (args.value_strides[0] == Move::size) move_columns<Move, true>(args, value, base, places);
     else move_columns<Move, false>(args, value, base, places);
@@ -238,7 +282,7 @@ void move_plane(const IndexArgs& args, int dim, const Position& at) {
 template <class Move>
 int walk(IndexArgs& args) {
   bool index_moves = false;
-  const int plane = indexed_dim<Move>(args);
+  const Way way = find_way<Move>(args);
   for (int k = 0; k < args.arrays; ++k) index_moves |= args.index_strides[k][0] != 0;
   Position at{};
   std::int64_t counter[kLoopDims] = {};
@@ -250,8 +294,8 @@ int walk(IndexArgs& args) {
   for (;;) {
     int d = 1;
     if constexpr (!Move::combines)
-      if (plane >= 0) move_plane<Move>(args, plane, at), d = 2;
-    if (plane < 0) inner_loop<Move>(args, index_moves, at);
+      if (way != Way::kNone) move_plane<Move>(args, way, at), d = 2;
+    if (way == Way::kNone) inner_loop<Move>(args, index_moves, at);
     for (; d < args.ndim; ++d) {
       advance(d, 1);
       if (++counter[d] < args.shape[d]) break;
@@ -262,20 +306,22 @@ int walk(IndexArgs& args) {
   }
 }
 
-// Of a dense row, without a branch for each index.
-DLBRIDGE_ND_CLONES bool row_in_bounds(const Bytes* index, std::int64_t n, std::int64_t extent) {
-  constexpr std::int64_t kAtOnce = 64;
-  std::int64_t low = 0, high = 0, done = 0;
-  const auto see = [&](std::int64_t k) {
-    std::int64_t i;
-    std::memcpy(&i, index + k * static_cast<std::int64_t>(sizeof i), sizeof i);
-    low = i < low ? i : low;
-    high = i > high ? i : high;
+// Of indices so many bytes apart, without a branch for each: one of these two differences is negative where an index is
+// too small or too large, and where they overflow.
+DLBRIDGE_ND_CLONES bool row_in_bounds(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent) {
+  constexpr std::int64_t kIndex = sizeof(std::int64_t);
+  const auto size = static_cast<std::uint64_t>(extent);
+  std::uint64_t differences = 0;
+  const auto see = [&](const Bytes* from) {
+    std::uint64_t i;
+    std::memcpy(&i, from, sizeof i);
+    differences |= (i + size) | (size - 1 - i);
   };
-  for (; done + kAtOnce <= n; done += kAtOnce)
-    for (std::int64_t k = 0; k < kAtOnce; ++k) see(done + k);
-  for (; done < n; ++done) see(done);
-  return low >= -extent && high < extent;
+  if (stride == kIndex)
+    for (std::int64_t k = 0; k < n; ++k) see(index + k * kIndex);
+  else
+    for (std::int64_t k = 0; k < n; ++k) see(index + k * stride);
+  return static_cast<std::int64_t>(differences) >= 0;
 }
 
 // Each index once: dims along which an array does not move are left out of its walk.
@@ -291,8 +337,8 @@ bool in_bounds(const IndexArgs& args) {
       strides[ndim++] = args.index_strides[k][d];
     }
     const std::int64_t extent = args.extent[k];
-    if (ndim == 1 && strides[0] == static_cast<std::int64_t>(sizeof(std::int64_t))) {
-      if (!row_in_bounds(reinterpret_cast<const Bytes*>(args.index[k]), shape[0], extent)) return false;
+    if (ndim == 1) {
+      if (!row_in_bounds(reinterpret_cast<const Bytes*>(args.index[k]), strides[0], shape[0], extent)) return false;
       continue;
     }
     for (;;) {

@@ -232,6 +232,41 @@ def test_rows_and_columns_are_taken_and_written_like_numpys(shape, count, layout
             check(ours, written)
 
 
+@pytest.mark.parametrize("rows", [3, 4, 5, 1023, 1025])
+@pytest.mark.parametrize("columns", [1, 5, 1024, 1037])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+def test_rows_and_columns_that_cross_are_taken_and_written_like_numpys(dtype, columns, rows):
+    x = np.arange(2 * 40 * 66).reshape(2, 40, 66).astype(dtype)
+    i, j = np.arange(rows) * 7 % 80 - 40, np.arange(2 * columns)[::2] * 5 % 33
+    ours_i, ours_j = nd.array(i, device="cpu"), nd.array(np.arange(2 * columns), device="cpu")[::2] * 5 % 33
+    for key, ours_key in (
+        ((i[:, None], j), (ours_i[:, None], ours_j)),
+        ((i, j[:, None]), (ours_i, ours_j[:, None])),
+        ((slice(None), i[:, None], j), (slice(None), ours_i[:, None], ours_j)),
+    ):
+        theirs = x if len(key) == 3 else x[1]
+        y = nd.array(theirs, device="cpu")
+        for step in (1, 2):
+            assert np.asarray(y[..., ::step][ours_key]).tobytes() == theirs[..., ::step][key].tobytes()
+        expected = theirs.copy()
+        values = np.arange(expected[key].size).reshape(expected[key].shape).astype(dtype)
+        expected[key] = values
+        y[ours_key] = nd.array(values, device="cpu")
+        assert np.asarray(y).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [-(2**63), -(2**63) + 9, -11, 10, 11, 2**63 - 10, 2**63 - 1])
+@pytest.mark.parametrize("place", [0, 1, 500, 999])
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_an_index_out_of_bounds_is_found_wherever_it_stands(step, place, wrong):
+    x, i = nd.arange(10, device="cpu"), np.arange(1000 * abs(step)) % 20 - 10
+    i[::step][place] = wrong
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[nd.array(i, device="cpu")[::step]]
+    i[::step][place] = -10
+    assert np.asarray(x[nd.array(i, device="cpu")[::step]]).tolist() == np.arange(10)[i[::step]].tolist()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 16), (40, 64), (40, 65), (255, 3), (257, 7), (600, 17), (600, 140)])
