@@ -131,6 +131,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/interpolate.cpp:kNext": ELEMENTS,
         "host/interpolate.cpp:kSearched": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
+        "host/rows.cpp:kBlockBytes": BYTES,
         "host/rows.cpp:kFewRows": ELEMENTS,
         "host/rows.cpp:kGroup": ELEMENTS,
         "host/rows.cpp:kPart": ELEMENTS,

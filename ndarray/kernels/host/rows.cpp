@@ -44,17 +44,25 @@ void drop_elements(const char* x, std::int64_t n, const std::uint8_t* dropped, s
   }
 }
 
-// Few elements of each of many: where they lie is found once.
-template <std::size_t kBytes>
-void keep_elements(const char* x, const Rows& rows, const std::uint8_t* dropped, std::int64_t kept,
-                   char* out) noexcept {
-  constexpr auto kStep = static_cast<std::int64_t>(kBytes);
-  std::int64_t places[kFewRows];
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < rows.n && found < kept; ++i)
-    if (dropped[i] == 0) places[found++] = i;
-  for (std::int64_t k = 0; k < rows.outer; ++k, x += rows.n * kStep, out += kept * kStep)
-    for (std::int64_t i = 0; i < found; ++i) move_element<kBytes>(out, i, x, places[i]);
+// Few rows of each of many arrays: what is kept of all arrays is moved run by run, for as many arrays at a time as stay
+// in the first cache.
+void keep_runs(const char* x, const Rows& rows, const std::uint8_t* dropped, std::int64_t kept, char* out) noexcept {
+  constexpr std::int64_t kBlockBytes = 8192;
+  const std::int64_t from_step = rows.n * rows.bytes, to_step = kept * rows.bytes;
+  const std::int64_t block = std::max<std::int64_t>(kBlockBytes / from_step, 1);
+  for (std::int64_t done = 0; done < rows.outer; done += block, x += block * from_step, out += block * to_step) {
+    char* to = out;
+    for (std::int64_t first = 0, end = 0; first < rows.n; first = end + 1) {
+      for (end = first; end < rows.n && dropped[end] == 0; ++end) {
+      }
+      if (end == first) continue;
+      const char* const from = x + first * rows.bytes;
+      const std::int64_t bytes = (end - first) * rows.bytes;
+      move_each_row([=](std::int64_t k) { return to + k * to_step; },
+                    [=](std::int64_t k) { return from + k * from_step; }, bytes, std::min(block, rows.outer - done));
+      to += bytes;
+    }
+  }
 }
 
 // Short rows part by part: as one where none of a part is dropped.
@@ -94,8 +102,8 @@ void drop_rows(const void* x, const Rows& rows, const std::uint8_t* dropped, std
   const char* from = static_cast<const char*>(x);
   char* to = static_cast<char*>(out);
   if (kept == 0 || rows.bytes == 0) return;
+  if (rows.n <= kFewRows) return keep_runs(from, rows, dropped, kept, to);
   const auto drop = [&]<std::size_t kBytes>() {
-    if (rows.n <= kFewRows) return keep_elements<kBytes>(from, rows, dropped, kept, to);
     for (std::int64_t k = 0; k < rows.outer; ++k, from += rows.n * rows.bytes, to += kept * rows.bytes)
       drop_elements<kBytes>(from, rows.n, dropped, kept, to);
   };
