@@ -1,4 +1,4 @@
-// Rows are moved by as few wide loads and stores as they take, and what is transposed goes through tiles of whole cache
+// Rows are moved by as few wide loads and stores as they take, and what is transposed goes tile by tile of whole cache
 // lines: each line is read once and written once, and in between elements change places in registers.
 #include "ndarray/kernels/host/copy.h"
 
@@ -48,13 +48,13 @@ struct Vectors {
     return __builtin_shufflevector(a, b, (half * kCount / 2 + k / 2 + k % 2 * kCount)...);
   }
 
-  // A square of as many vectors as each has elements, a line apart: interleaving the first half of the vectors with the
-  // second as often as the count can be halved exchanges rows and columns.
-  static void transpose(char* to, const char* from) noexcept {
+  // A square of as many vectors as each has elements: interleaving the first half of the vectors with the second as often
+  // as the count can be halved exchanges rows and columns.
+  static void transpose(char* to, std::int64_t to_row, const char* from, std::int64_t from_row) noexcept {
     constexpr std::make_integer_sequence<int, kCount> elements;
     Vector rows[kCount], turned[kCount];
 #pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) std::memcpy(&rows[i], from + i * kLine<T>, sizeof(Vector));
+    for (int i = 0; i < kCount; ++i) std::memcpy(&rows[i], from + i * from_row, sizeof(Vector));
 #pragma GCC unroll 4
     for (int stage = 1; stage < kCount; stage *= 2) {
 #pragma GCC unroll 8
@@ -66,7 +66,7 @@ struct Vectors {
       for (int i = 0; i < kCount; ++i) rows[i] = turned[i];
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) std::memcpy(to + i * kLine<T>, &rows[i], sizeof(Vector));
+    for (int i = 0; i < kCount; ++i) std::memcpy(to + i * to_row, &rows[i], sizeof(Vector));
   }
 };
 
@@ -75,33 +75,54 @@ struct Part {
   std::int64_t column, row, wide, tall;
 };
 
-// Calls run(part) for the parts of `whole`, squares but for those at the edges.
+// Calls run(part) for the parts of `whole`, squares but for those at the edges: one row of them after the other, for lines
+// that are written in order are fetched ahead of the stores.
 template <class Run>
 void for_each_square(const Part& whole, std::int64_t side, Run run) noexcept {
   const std::int64_t right = whole.column + whole.wide, end = whole.row + whole.tall;
-  for (std::int64_t column = whole.column; column < right; column += side)
-    for (std::int64_t row = whole.row; row < end; row += side)
+  for (std::int64_t row = whole.row; row < end; row += side)
+    for (std::int64_t column = whole.column; column < right; column += side)
       run(Part{column, row, std::min(side, right - column), std::min(side, end - row)});
 }
 
-constexpr std::int64_t kPart = 128;  // elements a side: as many rows, each in a page of its own, stay within reach
+constexpr std::int64_t kPart = 512;  // elements a side: as many rows, each in a page of its own, stay within reach
+
+template <class T>
+inline void transpose_tile(char* to, std::int64_t to_row, const char* from, std::int64_t from_row, std::int64_t wide,
+                           std::int64_t tall) noexcept {
+  constexpr std::int64_t size = sizeof(T), block = Vectors<T>::kCount;
+  for (std::int64_t y = 0; y < tall; y += block)
+#pragma GCC unroll 1  // more addresses than registers otherwise
+    for (std::int64_t x = 0; x < wide; x += block)
+      Vectors<T>::transpose(to + y * to_row + x * size, to_row, from + x * from_row + y * size, from_row);
+}
+
+// Asks for a tile's lines, to be read or, ahead of stores that would wait for one after the other, to be written.
+template <class T, int writes>
+inline void fetch_lines(const char* first, std::int64_t row, std::int64_t rows) noexcept {
+  for (std::int64_t k = 0; k < rows; ++k)
+    for (std::int64_t byte = 0; byte < kLine<T>; byte += 64) __builtin_prefetch(first + k * row + byte, writes);
+}
 
 template <class T>
 DLBRIDGE_ND_CLONES void copy_transposed(char* to, const char* from, const Plane& plane) {
-  constexpr std::int64_t size = sizeof(T), line = kLine<T>, block = Vectors<T>::kCount;
-  alignas(64) char read[kSide<T> * line] = {};  // the rest of a tile at the edge is turned, too
-  alignas(64) char turned[kSide<T> * line];
+  constexpr std::int64_t size = sizeof(T), line = kLine<T>, side = kSide<T>;
+  alignas(64) char read[side * line] = {};  // the rest of a tile at the edge is turned, too
+  alignas(64) char turned[side * line];
   const auto copy_tile = [&](const Part& tile) {
     const char* const source = from + tile.column * plane.from_step + tile.row * size;
+    char* const target = to + tile.row * plane.to_row + tile.column * size;
+    fetch_lines<T, 1>(target, plane.to_row, tile.tall);
+    if (const std::int64_t rest = plane.n - tile.column - side; rest > 0)
+      fetch_lines<T, 0>(source + side * plane.from_step, plane.from_step, std::min(side, rest));
+    if (tile.wide == side && tile.tall == side)
+      return transpose_tile<T>(target, plane.to_row, source, plane.from_step, side, side);
     move_rows(read, line, source, plane.from_step, tile.tall * size, tile.wide);
-    for (std::int64_t x = 0; x < tile.wide; x += block)
-      for (std::int64_t y = 0; y < tile.tall; y += block)
-        Vectors<T>::transpose(turned + y * line + x * size, read + x * line + y * size);
-    move_rows(to + tile.row * plane.to_row + tile.column * size, plane.to_row, turned, line, tile.wide * size,
-              tile.tall);
+    transpose_tile<T>(turned, line, read, line, tile.wide, tile.tall);
+    move_rows(target, plane.to_row, turned, line, tile.wide * size, tile.tall);
   };
   for_each_square({0, 0, plane.n, plane.rows}, kPart,
-                  [&](const Part& part) { for_each_square(part, kSide<T>, copy_tile); });
+                  [&](const Part& part) { for_each_square(part, side, copy_tile); });
 }
 
 template <class T>

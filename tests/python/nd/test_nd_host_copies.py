@@ -51,6 +51,20 @@ def test_rows_of_every_width(dtype, width):
     check(y, x)
 
 
+@pytest.mark.parametrize("shape", [(511, 17), (512, 64), (513, 48), (16, 1040), (1055, 31), (96, 544)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_whole_tiles_and_those_at_the_edges_are_turned(dtype, shape):
+    x = made(dtype, shape[0] + 1, shape[1] + 1)
+    y = nd.array(x, device="cpu")
+    for part in (slice(1, None), slice(None, -1)):
+        check(nd.ascontiguousarray(y[part, part].T), x[part, part].T)
+        target = nd.zeros((shape[1] + 2, shape[0] + 2), dtype, device="cpu")
+        target[1:-1, 1:-1] = y[part, part].T
+        expected = np.zeros(target.shape, dtype)
+        expected[1:-1, 1:-1] = x[part, part].T
+        check(target, expected)
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_apart(dtype, step):
