@@ -202,7 +202,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/small_matrices.cu:kMostThreads cuda/small_matrices.cu:kWarp cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
         host/reduce_runs.h:kWide""",
-    "of many short rows: elementwise.short_rows()": """host/copy.cpp:kEnoughRows
+    "of many short rows: elementwise.short_rows()": """host/copy.cpp:kBlockBytes host/copy.cpp:kEnoughRows
         host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow""",
     "multiplications, of which the shapes of products have fewer and more": (
         "host/blas.h:kBlasFrom host/thin_products.cpp:kFewBools host/thin_products.cpp:kFewComplex "

@@ -125,9 +125,28 @@ DLBRIDGE_ND_CLONES void copy_transposed(char* to, const char* from, const Plane&
                   [&](const Part& part) { for_each_square(part, side, copy_tile); });
 }
 
+constexpr std::int64_t kRepeatedBytes = 4096;
+
+// One row many times: side by side they are written as blocks of a number of rows; else the row stays in registers, for
+// none that is written lies in its copy.
+void repeat_row(char* to, std::int64_t to_row, const char* from, std::int64_t bytes, std::int64_t rows) noexcept {
+  alignas(64) char block[kRepeatedBytes];
+  const std::int64_t aligned = 64 / std::min<std::int64_t>(64, bytes & -bytes);  // so many rows end with a cache line
+  std::int64_t count = to_row == bytes ? std::min(rows, kRepeatedBytes / bytes) : 1;
+  if (count > aligned) count -= count % aligned;
+  for (std::int64_t k = 0; k < count; ++k) std::memcpy(block + k * bytes, from, static_cast<std::size_t>(bytes));
+  if (count == 1)
+    return move_each_row([=](std::int64_t row) { return to + row * to_row; }, [&](std::int64_t) { return block; },
+                         bytes, rows);
+  for (std::int64_t row = 0; row < rows; row += count, to += count * bytes)
+    std::memcpy(to, block, static_cast<std::size_t>(std::min(count, rows - row) * bytes));
+}
+
 template <class T>
 DLBRIDGE_ND_CLONES void copy_rows(char* to, const char* from, const Plane& plane) {
-  move_rows(to, plane.to_row, from, plane.from_row, plane.n * static_cast<std::int64_t>(sizeof(T)), plane.rows);
+  const std::int64_t bytes = plane.n * static_cast<std::int64_t>(sizeof(T));
+  if (plane.from_row == 0 && bytes <= kRepeatedBytes / 32) repeat_row(to, plane.to_row, from, bytes, plane.rows);
+  else move_rows(to, plane.to_row, from, plane.from_row, bytes, plane.rows);
 }
 
 // --- along one dim ---------------------------------------------------------------------------------------------------
@@ -209,8 +228,6 @@ DLBRIDGE_ND_CLONES void copy_plane(char* to, const char* from, const Plane& plan
   for (std::int64_t row = 0; row < plane.rows; ++row, to += plane.to_row, from += plane.from_row)
     copy_apart<T>(to, plane.to_step, from, plane.from_step, plane.n);
 }
-
-constexpr std::int64_t kRepeatedBytes = 4096;
 
 // What lies side by side is moved, and a repeated element is written once for the C library to repeat.
 template <class T>
@@ -296,6 +313,18 @@ int rows_dim(const KernelLoop& loop) noexcept {
   return static_cast<int>(std::max_element(loop.shape + 1, loop.shape + loop.ndim) - loop.shape);
 }
 
+// Where other dims lie inside that of the rows, so many rows at a time that their lines are still near when the next
+// index of those dims comes to them.
+void copy_row_blocks(const KernelLoop& loop, PlaneCopy copy) noexcept {
+  constexpr std::int64_t kBlockBytes = 16384;
+  const int dim = rows_dim(loop);
+  if (dim == 1) return for_each_plane(loop, dim, copy);
+  const std::int64_t rows = loop.shape[dim], step = std::abs(loop.strides[0][dim]);
+  const std::int64_t block = std::max(kBlockBytes / std::max<std::int64_t>(step, 1), kEnoughRows);
+  for (std::int64_t done = 0; done < rows; done += block)
+    for_each_plane(slice_dim(loop, dim, done, std::min(done + block, rows)), dim, copy);
+}
+
 // The dim along which rows follow each other that cost more in calls than in work; 0 where these are none, or few.
 int short_rows_dim(const KernelLoop& loop) noexcept {
   constexpr std::int64_t kFew = 4, kShort = 64;
@@ -315,7 +344,7 @@ bool copy_planes(const KernelLoop& loop, int itemsize) noexcept {
   const Copies* const copies = copies_for(itemsize);
   if (copies == nullptr || loop.ndim == 0) return false;
   if (loop.strides[0][0] == itemsize && loop.strides[1][0] == itemsize) {
-    for_each_plane(loop, rows_dim(loop), copies->rows);
+    copy_row_blocks(loop, copies->rows);
   } else if (const int across = transposed_dim(loop, itemsize); across != 0 && copies->transposed != nullptr) {
     for_each_plane(loop, across, copies->transposed);
   } else if (const int rows = short_rows_dim(loop); rows != 0) {

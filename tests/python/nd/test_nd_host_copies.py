@@ -65,6 +65,30 @@ def test_whole_tiles_and_those_at_the_edges_are_turned(dtype, shape):
         check(target, expected)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_row_is_repeated_as_often_as_there_are_rows(dtype, width):
+    x = made(dtype, 2, width)
+    y = nd.array(x, device="cpu")
+    for rows in (15, 16, 17, 31, 64, 65, 255, 256, 257, 640, 5000):
+        repeated, theirs = nd.broadcast_to(y[1:], (rows, width)), np.broadcast_to(x[1:], (rows, width))
+        check(nd.array(repeated, copy=True), theirs)
+        check(nd.hstack([repeated, repeated[:, :1]]), np.hstack([theirs, theirs[:, :1]]))
+        check(nd.repeat(y, rows, axis=0), np.repeat(x, rows, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(15, 9), (16, 1), (400, 13), (1000, 33), (3, 2100)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_inside_others_are_copied_block_by_block(dtype, shape):
+    x = made(dtype, *shape)
+    y = nd.array(x, device="cpu")
+    for times in (2, 3, 7):
+        check(nd.repeat(y, times, axis=0), np.repeat(x, times, axis=0))
+    three = np.arange(3 * x.size).reshape(shape[0], 3, shape[1]).astype(dtype)
+    ours = nd.array(three, device="cpu").transpose(1, 0, 2)
+    check(nd.ascontiguousarray(ours[:, ::-1]), three.transpose(1, 0, 2)[:, ::-1])
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_apart(dtype, step):
