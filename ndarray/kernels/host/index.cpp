@@ -57,38 +57,45 @@ struct Position {
   std::int64_t value, base, index[kMaxIndexArrays];
 };
 
-std::int64_t index_at(const IndexArgs& args, int array, std::int64_t offset) {
+// Of an index that exists neither of these differences is negative; where they overflow, it does not.
+std::uint64_t differences(std::int64_t i, std::int64_t extent) noexcept {
+  const auto index = static_cast<std::uint64_t>(i), size = static_cast<std::uint64_t>(extent);
+  return (index + size) | (size - 1 - index);
+}
+
+// Adds where an index leads. False: it does not exist, and is refused.
+bool add_place(const IndexArgs& args, int array, std::int64_t offset, std::int64_t& place) {
+  const std::int64_t extent = args.extent[array];
   std::int64_t i;
   std::memcpy(&i, reinterpret_cast<const Bytes*>(args.index[array]) + offset, sizeof i);
-  return i;
+  place += resolve_index(i, extent, args.bounds) * args.axis_stride[array];
+  return args.bounds != Bounds::kRefuse || static_cast<std::int64_t>(differences(i, extent)) >= 0;
 }
 
-// in_bounds() has refused what it had to, but another thread may have written to the array of indices since: none of
-// them leads out of the axis.
-std::int64_t place_of(std::int64_t i, std::int64_t extent, Bounds bounds) {
-  if (bounds != Bounds::kRefuse) return resolve_index(i, extent, bounds);
-  const std::int64_t position = i + (extent & i >> 63);
-  return static_cast<std::uint64_t>(position) < static_cast<std::uint64_t>(extent) ? position : 0;
-}
-
-std::int64_t resolved(const IndexArgs& args, int array, std::int64_t offset) {
-  return place_of(index_at(args, array, offset), args.extent[array], args.bounds) * args.axis_stride[array];
-}
-
-// Adds where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base.
+// Adds where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base. False: one of them
+// does not exist, and is refused.
 template <Bounds bounds>
-DLBRIDGE_ND_CLONES void add_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
+DLBRIDGE_ND_CLONES bool add_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
                                    std::int64_t step, std::int64_t* places) {
+  std::uint64_t seen = 0;
   const auto add = [&](std::int64_t k, const Bytes* from) {
     std::int64_t i;
     std::memcpy(&i, from, sizeof i);
-    places[k] += place_of(i, extent, bounds) * step;
+    if constexpr (bounds == Bounds::kRefuse) {
+      seen |= differences(i, extent);
+      const auto position = static_cast<std::uint64_t>(i) + static_cast<std::uint64_t>(extent & i >> 63);
+      const std::uint64_t place = static_cast<std::uint64_t>(places[k]) + position * static_cast<std::uint64_t>(step);
+      places[k] = static_cast<std::int64_t>(place);  // without overflow, also of an index that is refused
+    } else {
+      places[k] += resolve_index(i, extent, bounds) * step;
+    }
   };
   constexpr std::int64_t kIndex = sizeof(std::int64_t);
   if (stride == kIndex)
     for (std::int64_t k = 0; k < n; ++k) add(k, index + k * kIndex);
   else
     for (std::int64_t k = 0; k < n; ++k) add(k, index + k * stride);
+  return static_cast<std::int64_t>(seen) >= 0;
 }
 
 constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
@@ -96,6 +103,7 @@ constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is 
 // Where a part of the indices along a dim leads, from `first` on: those of the arrays from `array` to before `end`.
 struct Places {
   std::int64_t at[kPlaces + kAhead], count;
+  bool exist = true;
   Places(const IndexArgs& args, int dim, const Position& position, std::int64_t first, int array, int end) {
     count = std::min(kPlaces, args.shape[dim] - first);
     std::fill_n(at, count + kAhead, 0);
@@ -105,7 +113,7 @@ struct Places {
       const auto add = args.bounds == Bounds::kWrap   ? &add_places<Bounds::kWrap>
                        : args.bounds == Bounds::kClip ? &add_places<Bounds::kClip>
                                                       : &add_places<Bounds::kRefuse>;
-      add(index, step, count, args.extent[array], args.axis_stride[array], at);
+      exist &= add(index, step, count, args.extent[array], args.axis_stride[array], at);
     }
   }
 };
@@ -149,30 +157,37 @@ void repeat(Bytes* row, const Bytes* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) std::memcpy(row + i * Move::size, element, Move::size);
 }
 
+// False, as of all that follow: an index does not exist, and nothing of its block was moved.
 template <class Move>
-void inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
+bool inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   const std::int64_t n = args.shape[0], value_stride = args.value_strides[0], base_stride = args.base_strides[0];
   Bytes* value = static_cast<Bytes*>(args.values) + at.value;
   Bytes* base = static_cast<Bytes*>(args.base) + at.base;
   if (!index_moves) {
-    for (int k = 0; k < args.arrays; ++k) base += resolved(args, k, at.index[k]);
+    std::int64_t place = 0;
+    for (int k = 0; k < args.arrays; ++k)
+      if (!add_place(args, k, at.index[k], place)) return false;
+    base += place;
     if (value_stride == Move::size && base_stride == Move::size)
-      return Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
-    if (Move::reads && value_stride == Move::size && base_stride == 0) return repeat<Move>(value, base, n);
-    for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
-    return;
+      Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
+    else if (Move::reads && value_stride == Move::size && base_stride == 0) repeat<Move>(value, base, n);
+    else
+      for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
+    return true;
   }
   const bool dense = value_stride == Move::size && base_stride == 0;
   if (dense && args.unique && args.arrays == 1 && args.axis_stride[0] == Move::size &&
       args.index_strides[0][0] == static_cast<std::int64_t>(sizeof(std::int64_t)))
-    return rising_loop<Move>(value, base, reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0], n);
+    return rising_loop<Move>(value, base, reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0], n), true;
   for (std::int64_t first = 0; first < n; first += kPlaces) {
     const Places places(args, 0, at, first, 0, args.arrays);
+    if (!places.exist) return false;
     if (dense) move_places<Move, true>(value, value_stride, base, base_stride, places);
     else move_places<Move, false>(value, value_stride, base, base_stride, places);
     value += kPlaces * value_stride;
     base += kPlaces * base_stride;
   }
+  return true;
 }
 
 // --- two dims at once ------------------------------------------------------------------------------------------------
@@ -246,12 +261,14 @@ Way find_way(IndexArgs& args) {
 
 // Those of each row that the one array's indices choose, at the other's.
 template <class Move>
-void move_crossed(const IndexArgs& args, const Position& at) {
+bool move_crossed(const IndexArgs& args, const Position& at) {
   const int across = args.index_strides[0][0] != 0 ? 1 : 0;  // the array that moves along the second dim
   for (std::int64_t top = 0; top < args.shape[1]; top += kPlaces) {
     const Places rows(args, 1, at, top, across, across + 1);
+    if (!rows.exist) return false;
     for (std::int64_t first = 0; first < args.shape[0]; first += kPlaces) {
       const Places places(args, 0, at, first, 1 - across, 2 - across);
+      if (!places.exist) return false;
       Bytes* value = static_cast<Bytes*>(args.values) + at.value + top * args.value_strides[1];
       Bytes* const base = static_cast<Bytes*>(args.base) + at.base;
       value += first * args.value_strides[0];
@@ -262,21 +279,24 @@ void move_crossed(const IndexArgs& args, const Position& at) {
       }
     }
   }
+  return true;
 }
 
 template <class Move>
-void move_plane(const IndexArgs& args, Way way, const Position& at) {
+bool move_plane(const IndexArgs& args, Way way, const Position& at) {
   if (way == Way::kCrossed) return move_crossed<Move>(args, at);
   const int dim = way == Way::kRows ? 1 : 0;
   Bytes* value = static_cast<Bytes*>(args.values) + at.value;
   Bytes* const base = static_cast<Bytes*>(args.base) + at.base;
   for (std::int64_t first = 0; first < args.shape[dim]; first += kPlaces) {
     const Places places(args, dim, at, first, 0, 1);
+    if (!places.exist) return false;
     if (dim == 1) move_indexed_rows<Move>(args, value, base, places);
     else if (args.value_strides[0] == Move::size) move_columns<Move, true>(args, value, base, places);
     else move_columns<Move, false>(args, value, base, places);
     value += kPlaces * args.value_strides[dim];
   }
+  return true;
 }
 
 template <class Move>
@@ -293,9 +313,11 @@ int walk(IndexArgs& args) {
   };
   for (;;) {
     int d = 1;
+    bool exist = true;
     if constexpr (!Move::combines)
-      if (way != Way::kNone) move_plane<Move>(args, way, at), d = 2;
-    if (way == Way::kNone) inner_loop<Move>(args, index_moves, at);
+      if (way != Way::kNone) exist = move_plane<Move>(args, way, at), d = 2;
+    if (way == Way::kNone) exist = inner_loop<Move>(args, index_moves, at);
+    if (!exist) return kErrorIndex;
     for (; d < args.ndim; ++d) {
       advance(d, 1);
       if (++counter[d] < args.shape[d]) break;
@@ -306,28 +328,29 @@ int walk(IndexArgs& args) {
   }
 }
 
-// Of indices so many bytes apart, without a branch for each: one of these two differences is negative where an index is
-// too small or too large, and where they overflow.
+bool have_elements(const IndexArgs& args) {
+  return std::find(args.extent, args.extent + args.arrays, 0) == args.extent + args.arrays;
+}
+
+// Of indices so many bytes apart, without a branch for each.
 DLBRIDGE_ND_CLONES bool row_in_bounds(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent) {
   constexpr std::int64_t kIndex = sizeof(std::int64_t);
-  const auto size = static_cast<std::uint64_t>(extent);
-  std::uint64_t differences = 0;
+  std::uint64_t seen = 0;
   const auto see = [&](const Bytes* from) {
-    std::uint64_t i;
+    std::int64_t i;
     std::memcpy(&i, from, sizeof i);
-    differences |= (i + size) | (size - 1 - i);
+    seen |= differences(i, extent);
   };
   if (stride == kIndex)
     for (std::int64_t k = 0; k < n; ++k) see(index + k * kIndex);
   else
     for (std::int64_t k = 0; k < n; ++k) see(index + k * stride);
-  return static_cast<std::int64_t>(differences) >= 0;
+  return static_cast<std::int64_t>(seen) >= 0;
 }
 
 // Each index once: dims along which an array does not move are left out of its walk.
 bool in_bounds(const IndexArgs& args) {
-  if (args.bounds != Bounds::kRefuse)
-    return std::find(args.extent, args.extent + args.arrays, 0) == args.extent + args.arrays;
+  if (args.bounds != Bounds::kRefuse) return have_elements(args);
   for (int k = 0; k < args.arrays; ++k) {
     std::int64_t shape[kLoopDims], strides[kLoopDims], counter[kLoopDims] = {}, offset = 0;
     int ndim = 0;
@@ -336,15 +359,11 @@ bool in_bounds(const IndexArgs& args) {
       shape[ndim] = args.shape[d];
       strides[ndim++] = args.index_strides[k][d];
     }
-    const std::int64_t extent = args.extent[k];
-    if (ndim == 1) {
-      if (!row_in_bounds(reinterpret_cast<const Bytes*>(args.index[k]), strides[0], shape[0], extent)) return false;
-      continue;
-    }
+    if (ndim == 0) shape[ndim] = 1, strides[ndim++] = 0;
     for (;;) {
-      const std::int64_t i = index_at(args, k, offset);
-      if (i < -extent || i >= extent) return false;
-      int d = 0;
+      const Bytes* row = reinterpret_cast<const Bytes*>(args.index[k]) + offset;
+      if (!row_in_bounds(row, strides[0], shape[0], args.extent[k])) return false;
+      int d = 1;
       for (; d < ndim; ++d) {
         offset += strides[d];
         if (++counter[d] < shape[d]) break;
@@ -371,8 +390,9 @@ int walk_size(IndexArgs& args) {
 
 }  // namespace
 
+// What is read goes to a new array, which nobody sees after an error: each index is looked at where it is used.
 int gather(const IndexArgs& args) {
-  if (!in_bounds(args)) return kErrorIndex;
+  if (!have_elements(args)) return kErrorIndex;
   IndexArgs loop = args;
   compact_loop(loop);
   return walk_size<Read>(loop);
