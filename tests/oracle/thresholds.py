@@ -44,6 +44,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/copy.cpp:kGathered": ELEMENTS,
         "host/copy.cpp:kRepeatedBytes": BYTES,
         "host/elementwise.cpp:kChunk": ELEMENTS,
+        "host/elementwise.cpp:kPackedRow": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise_arithmetic.cpp:kDividerPays": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,

@@ -46,27 +46,34 @@ auto argument(T value) noexcept {
   else return value;
 }
 
+constexpr std::int64_t kShortBlock = 8;  // elements of the blocks that short rows and the ends of long ones are made of
+
 // The elements of an input that a block takes, side by side: where they lie so; one, repeated; or fetched.
 template <class T>
 class BlockInput {
  public:
-  BlockInput(const char* data, std::int64_t stride) noexcept : data_(data), stride_(stride) {
-    if (stride_ == 0) fetch(data_);
+  BlockInput(const char* data, std::int64_t stride, std::int64_t n) noexcept : data_(data), stride_(stride) {
+    if (stride_ == 0 && n < kBlock) fetch<2 * kShortBlock>(data_);
+    else if (stride_ == 0) fetch<kBlock>(data_);
   }
+  template <std::int64_t length>
   const char* at(std::int64_t i) noexcept {
     const char* const first = data_ + i * stride_;
     if (stride_ == sizeof(T)) return first;
-    if (stride_ != 0) fetch(first);
+    if (stride_ != 0) fetch<length>(first);
     return block_;
   }
 
  private:
+  template <std::int64_t length>
   void fetch(const char* from) noexcept {
-    if (stride_ == 2 * sizeof(T)) return fetch(from, 2 * sizeof(T));  // a constant, for which there are shuffles
-    fetch(from, stride_);
+    if (stride_ == 2 * sizeof(T))
+      return fetch<length>(from, 2 * sizeof(T));  // a constant, for which there are shuffles
+    fetch<length>(from, stride_);
   }
+  template <std::int64_t length>
   void fetch(const char* from, std::int64_t stride) noexcept {
-    for (std::int64_t j = 0; j < kBlock; ++j)
+    for (std::int64_t j = 0; j < length; ++j)
       __builtin_memcpy(block_ + j * static_cast<std::int64_t>(sizeof(T)), from + j * stride, sizeof(T));
   }
 
@@ -77,34 +84,34 @@ class BlockInput {
 
 // Blocks of a constant length are what the compiler vectorises at -O2. The output may be exactly an input, so that no
 // element depends on another's.
-template <bool raw, class R, class... In, class F, class... P>
+template <std::int64_t length, bool raw, class R, class... In, class F, class... P>
 void map_block(char* out, F f, P... in) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC ivdep
 #endif
-  for (std::size_t j = 0; j < kBlock; ++j)
+  for (std::size_t j = 0; j < length; ++j)
     store_at<R>(out + j * sizeof(R), to_storage<R>(f(argument<raw>(load_at<In>(in + j * sizeof(In)))...)));
 }
 
-// Whether the elements behind the last block are part of one more, which begins in the block before: where an element
-// costs little, and is not written over one that is read again.
-template <bool again>
-bool ends_in_block(char* const* data, std::size_t operands, std::int64_t left) noexcept {
-  if constexpr (!again) return false;
-  return left >= kBlock / 8 && std::find(data + 1, data + operands, data[0]) == data + operands;
-}
-
+// again: elements behind the last block are part of one more, which begins in the block before. For those that cost
+// little, and not where it would be written over one that is read again.
 template <bool again, bool raw, class R, class... In, class F, std::size_t... k>
 void map_loop(char* const* data, const std::int64_t* strides, std::int64_t n, F f, std::index_sequence<k...>) noexcept {
   std::int64_t i = 0;
-  if (n >= kBlock && strides[0] == sizeof(R)) {
-    [&](BlockInput<In>... in) {
-      for (; i + kBlock <= n; i += kBlock) map_block<raw, R, In...>(data[0] + i * strides[0], f, in.at(i)...);
-      if (!ends_in_block<again>(data, 1 + sizeof...(In), n - i)) return;
-      i = n - kBlock;
-      map_block<raw, R, In...>(data[0] + i * strides[0], f, in.at(i)...);
-      i = n;
-    }(BlockInput<In>(data[k + 1], strides[k + 1])...);
+  if (n >= kShortBlock && strides[0] == sizeof(R)) {
+    const bool goes_back = again && ((data[k + 1] != data[0]) && ...);
+    [&](BlockInput<In>&&... in) {
+      const auto map = [&]<std::int64_t length>(std::int64_t least) {
+        for (; n >= length; i = n - length) {
+          for (; i + length <= n; i += length)
+            map_block<length, raw, R, In...>(data[0] + i * strides[0], f, in.template at<length>(i)...);
+          if (!goes_back || n - i < least) return;
+        }
+      };
+      map.template operator()<kBlock>(kBlock / 8);
+      if constexpr (sizeof(R) == 1 || ((sizeof(In) == 1) || ...)) map.template operator()<2 * kShortBlock>(kShortBlock);
+      map.template operator()<kShortBlock>(1);
+    }(BlockInput<In>(data[k + 1], strides[k + 1], n)...);
   }
   for (; i < n; ++i)
     store_at<R>(data[0] + i * strides[0],
