@@ -224,20 +224,28 @@ int run_loop(const Plan& plan, const KernelLoop& loop) noexcept {
   return 0;
 }
 
+// Whether the call is a cast, which `cast` becomes: isnan of integers that of a bool, the square of a bool, and the
+// count of its bits, that of itself.
+bool is_cast(const ElementwiseArgs& args, ElementwiseArgs& cast) noexcept {
+  const Work work = canonical(args.op, args.compute).work;
+  const bool constant = work == Work::kFalse || work == Work::kTrue;
+  const bool keeps = args.op == Op::kSquare || args.op == Op::kBitwiseCount;
+  if (!constant && !(keeps && args.dtype[1] == DType::kBool && args.scalar_mask == 0)) return false;
+  cast = args;
+  cast.op = Op::kPositive;
+  cast.compute = constant ? DType::kBool : result_dtype(info(args.op).rule, args.compute);
+  if (!constant) return true;
+  cast.operands = 2;
+  cast.scalar_mask = 2;
+  cast.scalars[1].bytes[0] = work == Work::kTrue;
+  return true;
+}
+
 }  // namespace
 
 int elementwise(const ElementwiseArgs& args) {
-  ElementwiseArgs constant;
-  const Canonical form = canonical(args.op, args.compute);
-  if (form.work == Work::kFalse || form.work == Work::kTrue) {  // isnan of integers: the cast of a bool scalar
-    constant = args;
-    constant.op = Op::kPositive;
-    constant.compute = DType::kBool;
-    constant.operands = 2;
-    constant.scalar_mask = 2;
-    constant.scalars[1].bytes[0] = form.work == Work::kTrue;
-  }
-  const ElementwiseArgs& call = form.work == Work::kFalse || form.work == Work::kTrue ? constant : args;
+  ElementwiseArgs cast;
+  const ElementwiseArgs& call = is_cast(args, cast) ? cast : args;
 
   Plan plan;
   if (!make_plan(call, plan)) return kErrorUnsupported;

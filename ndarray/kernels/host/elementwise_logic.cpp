@@ -20,14 +20,21 @@ DLBRIDGE_ND_CLONES void shift_by(char* const* data, const std::int64_t* strides,
   map_loop<true, true, C, C>(data, strides, n, shift, std::make_index_sequence<1>{});
 }
 
+// All of the bits.
+template <class C>
+DLBRIDGE_ND_CLONES void shift_out(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  map_loop<true, true, C, C>(data, strides, n, [](C) noexcept { return C(0); }, std::make_index_sequence<1>{});
+}
+
 template <Op op, DType compute>
 void shift_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
-  if (strides[2] == 0 && n > 0) {
-    const C count = load_at<C>(data[2]);
-    if (count >= C(0) && count < C(sizeof(C) * 8)) return shift_by<op, C>(data, strides, n, static_cast<int>(count));
-  }
-  op_loop<op, compute>(data, strides, n);
+  if (strides[2] != 0 || n == 0) return op_loop<op, compute>(data, strides, n);
+  constexpr std::uint64_t kLast = sizeof(C) * 8 - 1;
+  const std::uint64_t count = static_cast<std::make_unsigned_t<C>>(load_at<C>(data[2]));
+  if (count <= kLast || (op == Op::kRightShift && std::is_signed_v<C>))
+    return shift_by<op, C>(data, strides, n, static_cast<int>(std::min(count, kLast)));
+  shift_out<C>(data, strides, n);
 }
 
 struct ShiftLoopMaker {

@@ -74,3 +74,33 @@ def test_short_rows_are_cast_and_written_in_place(dtype, n, device):
         part = view(ours, n)
         part *= part
         same(ours, x)
+
+
+def test_float16_has_the_neighbours_and_signs_of_its_bits(device):
+    every = np.arange(1 << 16, dtype="uint16").view("float16")
+    for other in (0.0, -0.0, 1.0, -np.inf, np.inf, np.nan, 6e-8, -65504.0):
+        x, y = every, np.full(every.size, other, "float16")
+        ours = nd.array(x, device=device), nd.array(y, device=device)
+        with np.errstate(all="ignore"):
+            want = np.where(x == y, y, np.nextafter(x, y))  # NumPy gives the first of two equal zeros
+        got = nd.asnumpy(nd.nextafter(*ours))
+        is_number = ~np.isnan(want)
+        np.testing.assert_array_equal(np.isnan(got), ~is_number)
+        np.testing.assert_array_equal(got.view("uint16")[is_number], want.view("uint16")[is_number])
+        for a, b in ((0, 1), (1, 0)):
+            got = nd.asnumpy(nd.copysign(ours[a], ours[b]))
+            want = np.copysign((x, y)[a], (x, y)[b])
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n", [5, 16, 31, 200])
+def test_bools_of_any_byte_are_counted_squared_and_clipped_as_0_and_1(n, device):
+    given = np.random.default_rng(n).choice(np.array([0, 1, 2, 255], "uint8"), (3, 40, n))
+    bools = given.astype(bool)
+    ours = [nd.array(part, device=device).view("bool") for part in given]
+    same(nd.bitwise_count(ours[0]), np.bitwise_count(bools[0]))
+    same(nd.bitwise_count(ours[0][:, ::-2]), np.bitwise_count(bools[0][:, ::-2]))
+    same(nd.square(ours[0]), np.square(bools[0]))
+    same(nd.clip(*ours), np.clip(*bools))
+    same(nd.clip(*(x[:, ::2] for x in ours)), np.clip(*(x[:, ::2] for x in bools)))
