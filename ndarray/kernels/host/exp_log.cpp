@@ -91,8 +91,9 @@ struct Exp {
 
   template <bool kPlain>
   static T value(T x) noexcept {
+    const bool none = !kPlain && x < Form::kLeast;
     if constexpr (!kPlain) {
-      x = x < Form::kLeast ? Form::kLeast : x;
+      x = none ? T(0) : x;  // the product below would take long for a result of 0
       x = x > Form::kMost ? Form::kMost : x;
     }
     constexpr T kRounder = T(1.5) * power_of_two<T>(Form::kMantissa);  // a sum with it is a whole number
@@ -104,7 +105,7 @@ struct Exp {
     if constexpr (kPlain) return std::bit_cast<T>(bits_of(value) + (bits_of(rounded) << Form::kMantissa));
     // By halves: 2^exponent alone may be no number.
     const auto whole = static_cast<typename Form::Integer>(bits_of(rounded) - bits_of(kRounder));
-    return value * power_of_two<T>(whole >> 1) * power_of_two<T>(whole - (whole >> 1));
+    return none ? T(0) : value * power_of_two<T>(whole >> 1) * power_of_two<T>(whole - (whole >> 1));
   }
 };
 

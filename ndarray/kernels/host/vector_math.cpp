@@ -2,17 +2,23 @@
 
 #include <dlfcn.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <type_traits>
 
 #include "ndarray/kernels/host/exp_log.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
 
 // The operations that libmvec has, by their names in C, and whether they are good enough for a type: sin and cos of
-// float64 err by more than NumPy's there. For 16-bit floats all are good enough. Without a name: our own alone.
+// float64 err by more than NumPy's there, but by less than the product with pi in sinc does. For 16-bit floats all are
+// good enough. Without a name: our own alone.
 struct Named {
   Op op;
   const char* name;
@@ -26,18 +32,85 @@ constexpr Named kFunctions[] = {
     {Op::kArccos, "acos", true, true},   {Op::kArctan, "atan", true, true},   {Op::kSinh, "sinh", true, true},
     {Op::kCosh, "cosh", true, true},     {Op::kTanh, "tanh", true, true},     {Op::kArcsinh, "asinh", true, true},
     {Op::kArccosh, "acosh", true, true}, {Op::kArctanh, "atanh", true, true}, {Op::kArctan2, "atan2", true, true},
-    {Op::kPower, nullptr, true, true},
+    {Op::kPower, nullptr, true, true},   {Op::kSinc, "sin", true, true},
 };
+
+// What arguments outside of [low, high] give: below, above; and one inside. Infinity stands for the largest number.
+// libmvec asks a function of C for each that it is not made for, and for NaN.
+struct Range {
+  double low, high, below, above, inside;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+
+constexpr std::optional<Range> range_of(Op op, bool single) noexcept {
+  const double most = single ? 90 : 711;  // sinh of it is infinite
+  switch (op) {
+    case Op::kArcsin:
+    case Op::kArccos:
+    case Op::kArctanh: return Range{-1, 1, kNaN, kNaN, 0.5};
+    case Op::kArccosh: return Range{1, kInfinity, kNaN, kInfinity, 2};
+    case Op::kLog2:
+    case Op::kLog10: return Range{0, kInfinity, kNaN, kInfinity, 2};
+    case Op::kLog1p: return Range{-1, kInfinity, kNaN, kInfinity, 2};
+    case Op::kExp2: return single ? Range{-150, 128, 0, kInfinity, 0.5} : Range{-1075, 1024, 0, kInfinity, 0.5};
+    case Op::kExpm1: return Range{-kInfinity, most, -1, kInfinity, 0.5};
+    case Op::kSinh: return Range{-most, most, -kInfinity, kInfinity, 0.5};
+    case Op::kCosh: return Range{-most, most, kInfinity, kInfinity, 0.5};
+    case Op::kTanh: return Range{-kInfinity, kInfinity, -1, 1, 0.5};
+    case Op::kArcsinh: return Range{-kInfinity, kInfinity, -kInfinity, kInfinity, 0.5};
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kTan: return Range{-kInfinity, kInfinity, kNaN, kNaN, 0.5};
+    default: return {};
+  }
+}
 
 template <class T>
 using Run = decltype(VectorFunction<T>::run);
 
-// How libmvec names the functions of a vector, and who calls those of one and of two.
+// How libmvec names the functions of a vector, and who calls those of one and of two, and of one for sinc.
 template <class T>
 struct Variant {
   const char* prefix;
-  Run<T> run, run_of_two;
+  Run<T> run, run_of_two, run_of_sinc;
 };
+
+// A function that is asked within its range alone, where the first of many numbers say that this is worth a look at each.
+template <class T>
+struct Guarded {
+  VectorFunction<T> function;
+  T low, high, below, above, inside;
+
+  static Guarded of(const VectorFunction<T>& function, const Range& range) noexcept {
+    constexpr double kMost = std::numeric_limits<T>::max();
+    return {function,
+            static_cast<T>(std::max(range.low, -kMost)),
+            static_cast<T>(std::min(range.high, kMost)),
+            static_cast<T>(range.below),
+            static_cast<T>(range.above),
+            static_cast<T>(range.inside)};
+  }
+  bool has(T x) const noexcept { return static_cast<bool>((x >= low) & (x <= high)); }
+};
+
+template <class T>
+DLBRIDGE_ND_CLONES void run_guarded(void* guarded, const T* in, const T*, T* out, std::int64_t count) noexcept {
+  using Mask = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // as wide as what it is found by
+  const Guarded<T> all = *static_cast<const Guarded<T>*>(guarded);
+  Mask outside = 0;
+  for (std::int64_t j = 0; j < kBlock; ++j) outside |= all.has(in[j]) ? Mask{0} : Mask{1};
+  if (outside == 0) return all.function(in, out, count);
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    T given[kBlock], found[kBlock];
+    for (std::int64_t j = 0; j < kBlock; ++j) given[j] = all.has(in[i + j]) ? in[i + j] : all.inside;
+    all.function(given, found, kBlock);
+    std::copy_n(in + i, kBlock, given);
+    for (std::int64_t j = 0; j < kBlock; ++j) {
+      const T x = given[j], number = x < all.low ? all.below : x > all.high ? all.above : found[j];
+      out[i + j] = x == x ? number : x;
+    }
+  }
+}
 
 #if defined(__x86_64__) && defined(__GLIBC__)
 template <class T, int bytes>
@@ -64,50 +137,71 @@ DLBRIDGE_ND_VECTOR_RUN(run_of_64_bytes, 64, "avx512f")
 DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
 #undef DLBRIDGE_ND_VECTOR_RUN
 
+// The functor's way, with the sine of a vector.
+template <class T, Run<T> run>
+DLBRIDGE_ND_CLONES void run_sinc(void* sine, const T* in, const T*, T* out, std::int64_t count) noexcept {
+  constexpr T kPi = static_cast<T>(3.141592653589793238);
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    T angles[kBlock], sines[kBlock];
+    for (std::int64_t j = 0; j < kBlock; ++j) angles[j] = in[i + j] * kPi;
+    run(sine, angles, nullptr, sines, kBlock);
+    for (std::int64_t j = 0; j < kBlock; ++j) out[i + j] = in[i + j] == T(0) ? T(1) : sines[j] / angles[j];
+  }
+}
+
 template <class T>
 Variant<T> best_variant() noexcept {
   constexpr bool single = sizeof(T) == 4;
   if (__builtin_cpu_supports("avx512f"))
-    return {single ? "_ZGVeN16v" : "_ZGVeN8v", &run_of_64_bytes<T, false>, &run_of_64_bytes<T, true>};
+    return {single ? "_ZGVeN16v" : "_ZGVeN8v", &run_of_64_bytes<T, false>, &run_of_64_bytes<T, true>,
+            &run_sinc<T, &run_of_64_bytes<T, false>>};
   if (__builtin_cpu_supports("avx2"))
-    return {single ? "_ZGVdN8v" : "_ZGVdN4v", &run_of_32_bytes<T, false>, &run_of_32_bytes<T, true>};
-  return {nullptr, nullptr, nullptr};
+    return {single ? "_ZGVdN8v" : "_ZGVdN4v", &run_of_32_bytes<T, false>, &run_of_32_bytes<T, true>,
+            &run_sinc<T, &run_of_32_bytes<T, false>>};
+  return {};
 }
 #else
 template <class T>
 Variant<T> best_variant() noexcept {
-  return {nullptr, nullptr, nullptr};
+  return {};
 }
 #endif
 
+// The functions, as they stand in kFunctions; they point to each other, and stay where they are.
 template <class T>
-using Functions = std::array<VectorFunction<T>, std::size(kFunctions)>;
+struct Functions {
+  VectorFunction<T> found[std::size(kFunctions)] = {};
+  Guarded<T> guarded[std::size(kFunctions)] = {};
 
-template <class T>
-Functions<T> open_functions() noexcept {
-  Functions<T> found{};
-  const Variant<T> variant = best_variant<T>();
-  void* const library = variant.run != nullptr ? ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    if (kFunctions[k].name == nullptr) found[k] = exp_log_function<T>(kFunctions[k].op);
-    if (kFunctions[k].name == nullptr || library == nullptr) continue;
-    const bool two = info(kFunctions[k].op).operands == 2;
-    char symbol[32];
-    std::snprintf(symbol, sizeof symbol, "%s%s_%s%s", variant.prefix, two ? "v" : "", kFunctions[k].name,
-                  sizeof(T) == 4 ? "f" : "");
-    void* const function = ::dlsym(library, symbol);
-    if (function != nullptr) found[k] = {two ? variant.run_of_two : variant.run, function};
+  Functions() noexcept {
+    const Variant<T> variant = best_variant<T>();
+    void* const library = variant.run != nullptr ? ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+    for (std::size_t k = 0; k < std::size(kFunctions); ++k) {
+      const auto& [op, name, single, twice] = kFunctions[k];
+      if (name == nullptr) found[k] = exp_log_function<T>(op);
+      if (name == nullptr || library == nullptr) continue;
+      const bool two = info(op).operands == 2;
+      char symbol[32];
+      std::snprintf(symbol, sizeof symbol, "%s%s_%s%s", variant.prefix, two ? "v" : "", name,
+                    sizeof(T) == 4 ? "f" : "");
+      void* const function = ::dlsym(library, symbol);
+      if (function == nullptr) continue;
+      found[k] = {op == Op::kSinc ? variant.run_of_sinc : two ? variant.run_of_two : variant.run, function};
+      const std::optional<Range> range = range_of(op, sizeof(T) == 4);
+      if (!range) continue;
+      guarded[k] = Guarded<T>::of(found[k], *range);
+      found[k] = {&run_guarded<T>, &guarded[k]};
+    }
   }
-  return found;
-}
+};
 
 }  // namespace
 
 template <class T>
 const VectorFunction<T>* find_vector_function(Op op) noexcept {
-  static const Functions<T> functions = open_functions<T>();
-  for (std::size_t k = 0; k < functions.size(); ++k)
-    if (kFunctions[k].op == op && functions[k].run != nullptr) return &functions[k];
+  static Functions<T> functions;
+  for (std::size_t k = 0; k < std::size(kFunctions); ++k)
+    if (kFunctions[k].op == op && functions.found[k].run != nullptr) return &functions.found[k];
   return nullptr;
 }
 template const VectorFunction<float>* find_vector_function<float>(Op op) noexcept;

@@ -76,6 +76,49 @@ def test_short_rows_are_cast_and_written_in_place(dtype, n, device):
         same(ours, x)
 
 
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1.5,
+    2.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    88.0,
+    -88.0,
+    89.5,
+    -104.5,
+    128.0,
+    -149.5,
+    -150.0,
+    151.0,
+]
+EDGES += [710.4, -710.4, 711.5, 1023.5, 1024.0, -745.1, -746.5, -1074.5, -1075.0, -1076.0, 1e30, -1e30, 3e38, 5e-324]
+FUNCTIONS = (
+    "arcsin arccos arctan arctanh arccosh arcsinh sinh cosh tanh sin cos tan exp exp2 expm1 log log2 log10 log1p"
+)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", [*FUNCTIONS.split(), "cbrt"])
+def test_arguments_outside_of_a_range_change_none_beside_them(name, dtype, device):
+    """What the function of C gives for each, and where ordinary numbers lie beside it, their own values."""
+    with np.errstate(all="ignore"):
+        edges = np.array(EDGES, "float64").astype(dtype)
+        plain = np.random.default_rng(0).uniform(0.1, 0.9, 600).astype(dtype) + (name == "arccosh")
+        among = np.insert(plain, np.arange(len(edges)) * 19, edges)
+        want = getattr(np, name)(among.astype("float64" if dtype != "float64" else "longdouble")).astype(dtype)
+    got = nd.asnumpy(getattr(nd, name)(nd.array(among, device=device)))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+    np.testing.assert_allclose(got, want, rtol=8 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    alone = nd.asnumpy(getattr(nd, name)(nd.array(plain, device=device)))
+    beside = np.delete(got, np.flatnonzero(np.isin(np.arange(among.size), np.arange(len(edges)) * 20)))
+    np.testing.assert_array_equal(alone, beside)
+
+
 def test_float16_has_the_neighbours_and_signs_of_its_bits(device):
     every = np.arange(1 << 16, dtype="uint16").view("float16")
     for other in (0.0, -0.0, 1.0, -np.inf, np.inf, np.nan, 6e-8, -65504.0):
