@@ -48,8 +48,8 @@ struct Vectors {
     return __builtin_shufflevector(a, b, (half * kCount / 2 + k / 2 + k % 2 * kCount)...);
   }
 
-  // A square of as many vectors as each has elements: interleaving the first half of the vectors with the second as often
-  // as the count can be halved exchanges rows and columns.
+  // A square of as many vectors as each has elements: interleaving the first half of the vectors with the second as
+  // often as the count can be halved exchanges rows and columns.
   static void transpose(char* to, std::int64_t to_row, const char* from, std::int64_t from_row) noexcept {
     constexpr std::make_integer_sequence<int, kCount> elements;
     Vector rows[kCount], turned[kCount];
@@ -75,8 +75,8 @@ struct Part {
   std::int64_t column, row, wide, tall;
 };
 
-// Calls run(part) for the parts of `whole`, squares but for those at the edges: one row of them after the other, for lines
-// that are written in order are fetched ahead of the stores.
+// Calls run(part) for the parts of `whole`, squares but for those at the edges: one row of them after the other, for
+// lines that are written in order are fetched ahead of the stores.
 template <class Run>
 void for_each_square(const Part& whole, std::int64_t side, Run run) noexcept {
   const std::int64_t right = whole.column + whole.wide, end = whole.row + whole.tall;

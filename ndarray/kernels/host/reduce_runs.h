@@ -28,7 +28,7 @@ inline constexpr std::int64_t kRunBytes = 256;       // some vectors: each waits
 
 template <class R>
 inline constexpr bool has_columns_v = Lanes<R>::exist || is_arg_extreme_v<R>;
-// Complex numbers that lie apart fill no vector that a copy of them would not fill as well, but where they are compared.
+// Complex numbers that lie apart fill no vector that a copy of them would not fill as well, unless they are compared.
 template <class R>
 inline constexpr bool is_read_apart_v = is_complex_v<typename R::In> && !is_extreme_v<R> && !is_arg_extreme_v<R>;
 // Sums and the like of numbers that a vector holds several of.

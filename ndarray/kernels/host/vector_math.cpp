@@ -40,7 +40,8 @@ constexpr Named kFunctions[] = {
 struct Range {
   double low, high, below, above, inside;
 };
-constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = -std::numeric_limits<double>::quiet_NaN();  // as processors make it of what is not defined
 
 constexpr std::optional<Range> range_of(Op op, bool single) noexcept {
   const double most = single ? 90 : 711;  // sinh of it is infinite
@@ -75,7 +76,7 @@ struct Variant {
   Run<T> run, run_of_two, run_of_sinc;
 };
 
-// A function that is asked within its range alone, where the first of many numbers say that this is worth a look at each.
+// A function that is asked within its range alone, where the first of many numbers say that a look at each is worth it.
 template <class T>
 struct Guarded {
   VectorFunction<T> function;
