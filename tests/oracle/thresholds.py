@@ -67,22 +67,22 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/reduce_plan.h:kTinyRowBytes": BYTES,
         "host/reduce_loops.h:kRowsTogether": ELEMENTS,
         "host/reduce_runs.h:kByteLanes": ELEMENTS,
-        "host/reduce_runs.h:kCastRowBytes": BYTES,
-        "host/reduce_runs.h:kCastRows": ELEMENTS,
-        "host/reduce_runs.h:kColumnBytes": BYTES,
-        "host/reduce_runs.h:kColumnLeaf": ELEMENTS,
-        "host/reduce_runs.h:kColumnRows": ELEMENTS,
+        "host/reduce_columns.h:kCastRowBytes": BYTES,
+        "host/reduce_columns.h:kCastRows": ELEMENTS,
+        "host/reduce_loads.h:kColumnBytes": BYTES,
+        "host/reduce_columns.h:kColumnLeaf": ELEMENTS,
+        "host/reduce_columns.h:kColumnRows": ELEMENTS,
         "host/reduce_runs.h:kExactLeaf": ELEMENTS,
         "host/reduce_runs.h:kFirstFetched": ELEMENTS,
-        "host/reduce_runs.h:kLong": ELEMENTS,
+        "host/reduce_search.h:kLong": ELEMENTS,
         "host/reduce_runs.h:kLongBytes": BYTES,
-        "host/reduce_runs.h:kMany": ELEMENTS,
+        "host/reduce_search.h:kMany": ELEMENTS,
         "host/reduce_runs.h:kMomentLanes": ELEMENTS,
-        "host/reduce_runs.h:kReduceBatch": ELEMENTS,
+        "host/reduce_loads.h:kReduceBatch": ELEMENTS,
         "host/reduce_runs.h:kReduceLeaf": ELEMENTS,
-        "host/reduce_runs.h:kRunBytes": BYTES,
-        "host/reduce_runs.h:kSearchBytes": BYTES,
-        "host/reduce_runs.h:kSearched": ELEMENTS,
+        "host/reduce_search.h:kRunBytes": BYTES,
+        "host/reduce_search.h:kSearchBytes": BYTES,
+        "host/reduce_search.h:kSearched": ELEMENTS,
     },
     "scan": {
         "cuda/scan.cuh:kScanThreads": ELEMENTS,
@@ -202,7 +202,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/search.cu:kThreads
         cuda/small_matrices.cu:kMostThreads cuda/small_matrices.cu:kWarp cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
-        host/reduce_runs.h:kWide""",
+        host/reduce_columns.h:kWide""",
     "of many short rows: elementwise.short_rows()": """host/copy.cpp:kBlockBytes host/copy.cpp:kEnoughRows
         host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow""",
     "multiplications, of which the shapes of products have fewer and more": (
