@@ -2,8 +2,8 @@
 # What CI cannot do: the build, every test, the differential, the self-test runner, compute-sanitizer and the benchmarks
 # on a machine with a GPU. All logs and results go to the folder given; a step that fails does not stop the others.
 #
-#   tests/gpu/run.sh FOLDER seal           build, every step that the seal wants, on all GPUs at once, and the seal;
-#                                          two_gpus only where there are two, else the seal keeps its last run
+#   tests/gpu/run.sh FOLDER seal           build, every step that has not run on these sources, on all GPUs at once, and
+#                                          the seal; two_gpus only where there are two, else the seal keeps its last run
 #   tests/gpu/run.sh FOLDER STEP...        build kernels tests two_gpus load runner_busy differential fuzz memcheck
 #                                          racecheck synccheck memcheck_differential; for speed kernels_bench latency
 #                                          memory gpu small_calls sweep
@@ -160,7 +160,7 @@ run_steps() {
 # sanitizers by themselves at the end, for all together would want more than its memory.
 seal() {
   run_step build || { tail -n 40 "$out/build.log"; return 1; }
-  local count phases phase lane lanes pids base="$out" script="$root/tests/gpu/run.sh"
+  local count phases phase lane lanes step steps pids stale base="$out" script="$root/tests/gpu/run.sh"
   count="$("$python" -c 'from dlbridge import _core; print(_core.cuda_info()["device_count"])')"
   local checks="kernels racecheck memcheck synccheck memcheck_differential"
   case "$count" in
@@ -171,6 +171,8 @@ seal() {
       phases+=("0:load,1:load,2:load,3:load,0:fuzz,1:fuzz")
       ;;
   esac
+  stale=" $("$python" tests/gpu/seal.py stale) "
+  [[ $stale == *" load "* || $count -lt 2 ]] || phases=("$(IFS=,; printf %s "${phases[*]}")")
   share() { grep -o ":$1" <<<"${phases[*]}" | awk -v all="$2" 'END { print int((all + NR - 1) / NR) }'; }
   ROUNDS=$(share load "${ROUNDS:-10}") RUNNER_ROUNDS=$(share runner_busy "${RUNNER_ROUNDS:-20}")
   FUZZ_SECONDS=$(share fuzz "${FUZZ_SECONDS:-1800}")
@@ -179,12 +181,14 @@ seal() {
     pids=()
     IFS=, read -ra lanes <<<"$phase"
     for lane in "${lanes[@]}"; do
-      # shellcheck disable=SC2086  (a lane is several words)
-      CUDA_VISIBLE_DEVICES="${lane%%:*}" bash "$script" "$base/${lane//[: ]/-}" ${lane#*:} & pids+=($!)
+      steps=()
+      for step in ${lane#*:}; do [[ $stale != *" $step "* ]] || steps+=("$step"); done
+      [[ ${#steps[@]} -gt 0 ]] || continue
+      CUDA_VISIBLE_DEVICES="${lane%%:*}" bash "$script" "$base/${lane//[: ]/-}" "${steps[@]}" & pids+=($!)
     done
     for lane in "${!pids[@]}"; do wait "${pids[$lane]}"; done
   done
-  [[ $count -lt 2 ]] || bash "$script" "$base/both" two_gpus
+  [[ $count -lt 2 || $stale != *" two_gpus "* ]] || bash "$script" "$base/both" two_gpus
   cat "$base"/*/summary.txt
   "$python" tests/gpu/seal.py write "$base" && cp tests/gpu/seal.json "$base/"
 }

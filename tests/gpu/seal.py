@@ -2,6 +2,7 @@
 
     seal.py note FOLDER STEP STATUS SECONDS   writes FOLDER/STEP.json from FOLDER/STEP.log (run.sh does, for each step)
     seal.py write FOLDER...                   puts the steps in the folders into tests/gpu/seal.json
+    seal.py stale                             the steps that have not run on these sources, on a line
     seal.py check                             fails when sources changed after their seal and pending.md is silent
 
 The seal holds each step's last run without a failure: the device, what it counted, and a digest for each folder whose
@@ -155,21 +156,27 @@ def write(folders: list[Path]) -> None:
     SEAL.write_text(json.dumps({"runs": [run for run in runs if run["steps"]]}, indent=1) + "\n")
 
 
+def stale() -> None:
+    now = digests()
+    fresh = {step for run in _sealed() for step in run["steps"] if not _changed(step, run["digests"], now)}
+    print(*(step for step in STEPS if step not in fresh))
+
+
 def check() -> None:
     now = digests()
     runs = _sealed()
-    stale: set[str] = set() if runs else set(now)
+    folders: set[str] = set() if runs else set(now)
     for step, changed in ((step, _changed(step, run["digests"], now)) for run in runs for step in run["steps"]):
-        stale |= changed
+        folders |= changed
         print(f"the GPU seal of {step}: {len(changed)} of its folders have changed since")
     pending = PENDING.read_text() if PENDING.exists() else ""
-    unnamed = sorted(folder for folder in stale if f"`{folder}`" not in pending)
+    unnamed = sorted(folder for folder in folders if f"`{folder}`" not in pending)
     if unnamed:
         sys.exit(
             "seal.py: changed since the last run on a GPU: " + ", ".join(unnamed) + ".\nRun tests/gpu/run.sh on a GPU, "
             "or name each folder (`folder`) in tests/gpu/pending.md with what has not been run and why"
         )
-    named = [folder for folder in re.findall(r"`([\w/]+)`", pending) if folder in now and folder not in stale]
+    named = [folder for folder in re.findall(r"`([\w/]+)`", pending) if folder in now and folder not in folders]
     if named:
         sys.exit("seal.py: tests/gpu/pending.md names what the seal holds: " + ", ".join(named) + ". Remove the rows")
 
@@ -180,6 +187,8 @@ def main(arguments: list[str]) -> None:
             note(Path(folder), step, int(status), int(seconds))
         case ["write", _, *_]:
             write([Path(folder) for folder in arguments[1:]])
+        case ["stale"]:
+            stale()
         case ["check"]:
             check()
         case _:
