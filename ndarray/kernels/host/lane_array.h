@@ -35,9 +35,10 @@ class LaneArray<complex<R>, kCount> {
     imag_[k] = condition ? x.imag() : imag_[k];
   }
   bool is_below(std::int64_t k, T x) const noexcept {
+    const R real = x.real(), imag = x.imag();
     const bool is_number = static_cast<bool>((real_[k] == real_[k]) & (imag_[k] == imag_[k]));
-    const bool is_nan = static_cast<bool>((x.real() != x.real()) | (x.imag() != x.imag()));
-    const bool is_more = static_cast<bool>((x.real() > real_[k]) | ((x.real() == real_[k]) & (x.imag() > imag_[k])));
+    const bool is_nan = static_cast<bool>((real != real) | (imag != imag));
+    const bool is_more = static_cast<bool>((real > real_[k]) | ((real == real_[k]) & (imag > imag_[k])));
     return static_cast<bool>(is_number & (is_nan | is_more));
   }
 

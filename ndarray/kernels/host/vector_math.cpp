@@ -35,33 +35,32 @@ constexpr Named kFunctions[] = {
     {Op::kPower, nullptr, true, true},   {Op::kSinc, "sin", true, true},
 };
 
-// What arguments outside of [low, high] give: below, above; and one inside. Infinity stands for the largest number.
-// libmvec asks a function of C for each that it is not made for, and for NaN.
+// The arguments from `low` to `high` that a function of libmvec is made for, and one inside: it asks a function of C for
+// each of the others. Infinity stands for the largest number.
 struct Range {
-  double low, high, below, above, inside;
+  double low, high, inside;
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = -std::numeric_limits<double>::quiet_NaN();  // as processors make it of what is not defined
 
 constexpr std::optional<Range> range_of(Op op, bool single) noexcept {
   const double most = single ? 90 : 711;  // sinh of it is infinite
   switch (op) {
     case Op::kArcsin:
     case Op::kArccos:
-    case Op::kArctanh: return Range{-1, 1, kNaN, kNaN, 0.5};
-    case Op::kArccosh: return Range{1, kInfinity, kNaN, kInfinity, 2};
+    case Op::kArctanh: return Range{-1, 1, 0.5};
+    case Op::kArccosh: return Range{1, kInfinity, 2};
     case Op::kLog2:
-    case Op::kLog10: return Range{0, kInfinity, kNaN, kInfinity, 2};
-    case Op::kLog1p: return Range{-1, kInfinity, kNaN, kInfinity, 2};
-    case Op::kExp2: return single ? Range{-150, 128, 0, kInfinity, 0.5} : Range{-1075, 1024, 0, kInfinity, 0.5};
-    case Op::kExpm1: return Range{-kInfinity, most, -1, kInfinity, 0.5};
-    case Op::kSinh: return Range{-most, most, -kInfinity, kInfinity, 0.5};
-    case Op::kCosh: return Range{-most, most, kInfinity, kInfinity, 0.5};
-    case Op::kTanh: return Range{-kInfinity, kInfinity, -1, 1, 0.5};
-    case Op::kArcsinh: return Range{-kInfinity, kInfinity, -kInfinity, kInfinity, 0.5};
+    case Op::kLog10: return Range{0, kInfinity, 2};
+    case Op::kLog1p: return Range{-1, kInfinity, 2};
+    case Op::kExp2: return single ? Range{-150, 128, 0.5} : Range{-1075, 1024, 0.5};
+    case Op::kExpm1: return Range{-kInfinity, most, 0.5};
+    case Op::kSinh:
+    case Op::kCosh: return Range{-most, most, 0.5};
+    case Op::kTanh:
+    case Op::kArcsinh:
     case Op::kSin:
     case Op::kCos:
-    case Op::kTan: return Range{-kInfinity, kInfinity, kNaN, kNaN, 0.5};
+    case Op::kTan: return Range{-kInfinity, kInfinity, 0.5};
     default: return {};
   }
 }
@@ -82,16 +81,23 @@ struct Guarded {
   VectorFunction<T> function;
   T low, high, below, above, inside;
 
+  // All arguments below the range give one number, and all above it: the function is asked for them once.
   static Guarded of(const VectorFunction<T>& function, const Range& range) noexcept {
     constexpr double kMost = std::numeric_limits<T>::max();
+    T given[kBlock], found[kBlock];
+    std::fill_n(given, kBlock, static_cast<T>(range.inside));
+    given[0] = static_cast<T>(range.low - 1);
+    given[1] = static_cast<T>(range.high + 1);
+    function(given, found, kBlock);
     return {function,
             static_cast<T>(std::max(range.low, -kMost)),
             static_cast<T>(std::min(range.high, kMost)),
-            static_cast<T>(range.below),
-            static_cast<T>(range.above),
+            found[0],
+            found[1],
             static_cast<T>(range.inside)};
   }
-  bool has(T x) const noexcept { return static_cast<bool>((x >= low) & (x <= high)); }
+  // NaN goes to the function, which may turn its sign.
+  bool has(T x) const noexcept { return static_cast<bool>(!(x < low) & !(x > high)); }
 };
 
 template <class T>
@@ -107,8 +113,8 @@ DLBRIDGE_ND_CLONES void run_guarded(void* guarded, const T* in, const T*, T* out
     all.function(given, found, kBlock);
     std::copy_n(in + i, kBlock, given);
     for (std::int64_t j = 0; j < kBlock; ++j) {
-      const T x = given[j], number = x < all.low ? all.below : x > all.high ? all.above : found[j];
-      out[i + j] = x == x ? number : x;
+      const T x = given[j];
+      out[i + j] = x < all.low ? all.below : x > all.high ? all.above : found[j];
     }
   }
 }
