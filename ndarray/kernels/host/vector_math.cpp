@@ -35,8 +35,8 @@ constexpr Named kFunctions[] = {
     {Op::kPower, nullptr, true, true},   {Op::kSinc, "sin", true, true},
 };
 
-// The arguments from `low` to `high` that a function of libmvec is made for, and one inside: it asks a function of C for
-// each of the others. Infinity stands for the largest number.
+// The arguments from `low` to `high` that a function of libmvec is made for, and one inside: it asks one of C for each
+// of the others. Infinity stands for the largest number.
 struct Range {
   double low, high, inside;
 };

@@ -147,3 +147,26 @@ def test_bools_of_any_byte_are_counted_squared_and_clipped_as_0_and_1(n, device)
     same(nd.square(ours[0]), np.square(bools[0]))
     same(nd.clip(*ours), np.clip(*bools))
     same(nd.clip(*(x[:, ::2] for x in ours)), np.clip(*(x[:, ::2] for x in bools)))
+
+
+OUTSIDE = {
+    "arccosh": (0.5, -5, -np.inf), "arccos": (2, -1.0001, np.inf), "arcsin": (2, -1.0001, np.inf), "arctanh": (2, -3),
+    "arcsinh": (np.inf, -np.inf), "cosh": (800, -np.inf), "sinh": (800, -np.inf), "tanh": (np.inf, -np.inf),
+    "exp2": (2000, -2000), "expm1": (800, -np.inf), "log1p": (-2, -1e30), "log2": (-1, -1e-30), "log10": (-1, -np.inf),
+    "sin": (np.inf, -np.inf), "cos": (np.inf, -np.inf), "tan": (np.inf, -np.inf),
+}  # fmt: skip
+NANS = {"float32": (0x7FC00123, 0xFFC00000, 0x7F800001), "float64": (0x7FF8000000000123, 0xFFF8000000000000)}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bits_of_a_result_do_not_hang_on_the_place(name, dtype):
+    """Behind ordinary numbers, and where one of the first is such a number, too: NaN's sign, and what it carries."""
+    bits = "uint32" if dtype == "float32" else "uint64"
+    for value in (*np.array(OUTSIDE[name], dtype), *np.array(NANS[dtype], bits).view(dtype)):
+        x = np.full(1000, 2.0 if name == "arccosh" else 0.5, dtype)
+        x[700:] = value
+        behind = nd.asnumpy(getattr(nd, name)(nd.array(x, device="cpu"))).view(bits)
+        x[3] = value
+        beside = nd.asnumpy(getattr(nd, name)(nd.array(x, device="cpu"))).view(bits)
+        assert {*behind[700:], *beside[700:], beside[3]} == {behind[700]}, value
