@@ -37,7 +37,6 @@ SEALED = (
     "python/dlbridge/ray/*",
     "python/src/**/*",
 )
-HOST_ONLY = {"ndarray/kernels/host"}  # takes the host's memory alone, and CI runs all of it
 SEALED_SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py"}
 
 # The steps, with the folders that can change what becomes of them, by how these begin.
@@ -77,9 +76,8 @@ def digests() -> dict[str, str]:
     """Folder to the digest of the files that lie right in it: names and contents."""
     found: dict[str, hashlib._Hash] = {}
     for path in sorted(path for pattern in SEALED for path in ROOT.glob(pattern)):
-        folder = path.parent.relative_to(ROOT).as_posix()
-        if path.suffix in SEALED_SUFFIXES and path.is_file() and folder not in HOST_ONLY:
-            digest = found.setdefault(folder, hashlib.sha256())
+        if path.suffix in SEALED_SUFFIXES and path.is_file():
+            digest = found.setdefault(path.parent.relative_to(ROOT).as_posix(), hashlib.sha256())
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return {folder: digest.hexdigest()[:16] for folder, digest in sorted(found.items())}
 
