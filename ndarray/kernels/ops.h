@@ -20,8 +20,8 @@ inline constexpr DTypeSet kSignedSet = bit(DType::kInt8) | bit(DType::kInt16) | 
 inline constexpr DTypeSet kUnsignedSet =
     bit(DType::kUInt8) | bit(DType::kUInt16) | bit(DType::kUInt32) | bit(DType::kUInt64);
 inline constexpr DTypeSet kIntSet = kSignedSet | kUnsignedSet;
-inline constexpr DTypeSet kFloatSet =
-    bit(DType::kFloat16) | bit(DType::kBFloat16) | bit(DType::kFloat32) | bit(DType::kFloat64);
+inline constexpr DTypeSet kHalfSet = bit(DType::kFloat16) | bit(DType::kBFloat16);
+inline constexpr DTypeSet kFloatSet = kHalfSet | bit(DType::kFloat32) | bit(DType::kFloat64);
 inline constexpr DTypeSet kComplexSet = bit(DType::kComplex64) | bit(DType::kComplex128);
 inline constexpr DTypeSet kRealSet = kIntSet | kFloatSet;
 inline constexpr DTypeSet kNumericSet = kRealSet | kComplexSet;

@@ -67,7 +67,7 @@ class BlockInput {
  private:
   template <std::int64_t length>
   void fetch(const char* from) noexcept {
-    if (stride_ == 2 * sizeof(T))
+    if (length == kBlock && stride_ == 2 * sizeof(T))
       return fetch<length>(from, 2 * sizeof(T));  // a constant, for which there are shuffles
     fetch<length>(from, stride_);
   }

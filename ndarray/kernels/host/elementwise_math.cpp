@@ -102,10 +102,26 @@ InnerLoop find_power_loop(Op op, DType compute) noexcept {
   return entry != nullptr ? *entry : nullptr;
 }
 
+// What calls the C library for each element gains nothing by the machine's vectors.
+constexpr bool calls_library(Op op) noexcept {
+  constexpr Op kInline[] = {Op::kRsqrt, Op::kHypot, Op::kCopysign, Op::kNextafter, Op::kHeaviside};
+  return std::find(std::begin(kInline), std::end(kInline), op) == std::end(kInline);
+}
+
+struct RealLoopMaker {
+  template <Op op, DType compute>
+  static constexpr InnerLoop entry() {
+    if constexpr (calls_library(op) && contains(kFloatSet, compute)) return &any_op_loop<op, compute>;
+    else return LoopMaker<kFloatSet>::entry<op, compute>();
+  }
+};
+
 template <class Group>
 InnerLoop find_real_loop(Op op, DType compute) noexcept {
   if (const InnerLoop loop = find_vector_loop<Group>(op, compute)) return loop;
-  return find_op_loop<Group, kFloatSet>(op, compute);
+  static constexpr OpTable<InnerLoop, Group, RealLoopMaker> kTable;
+  const InnerLoop* entry = kTable.find(op, compute);
+  return entry != nullptr ? *entry : nullptr;
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Reductions on the host: picks the functor, casts what it cannot load or store itself.
+#include "ndarray/kernels/host/elementwise_loops.h"
 #include "ndarray/kernels/host/reduce_loops.h"
 
 #include <memory>
 #include <new>
+#include <optional>
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -17,8 +19,32 @@ int dispatch(const HostReduction& call) {
     case ReduceFamily::kCount:
       return call.args.op == ReduceOp::kAny || call.args.op == ReduceOp::kAll ? reduce_truth(call) : reduce_count(call);
     case ReduceFamily::kMoments: return reduce_moments(call);
-    default: return reduce_norms(call);
+    case ReduceFamily::kSumSquares: return reduce_sum_squares(call);
+    default: return kErrorUnsupported;  // of magnitudes: none is left
   }
+}
+
+// What the functors take in place of elements, and the loop that makes it of these: lengths of complex numbers, float32
+// of 16-bit floats, or what the route casts to. Null: the elements are taken as they are.
+struct Fetch {
+  functors::ReduceRoute route;
+  InnerLoop cast;
+};
+std::optional<Fetch> fetch_of(DType in, functors::ReduceRoute route) noexcept {
+  using functors::ReduceFamily;
+  InnerLoop cast = route.casts ? cast_loop(in, route.load) : nullptr;
+  if (route.casts && cast == nullptr) return std::nullopt;
+  if (route.family == ReduceFamily::kSumAbs || route.family == ReduceFamily::kMaxAbs) {
+    if (route.casts) return std::nullopt;
+    route.family = route.family == ReduceFamily::kSumAbs ? ReduceFamily::kSum : ReduceFamily::kExtreme;
+    route.load = real_part(in);
+    cast = find_arithmetic_loop(Op::kAbsolute, in);
+  } else if (contains(kHalfSet, route.load) && route.family != ReduceFamily::kCount) {
+    route.load = DType::kFloat32;
+    cast = cast_loop(in, route.load);
+  }
+  route.casts = cast != nullptr;
+  return Fetch{route, cast};
 }
 
 void drop_inner_dim(int& ndim, std::int64_t* shape, std::int64_t* in_strides, std::int64_t* other) noexcept {
@@ -28,7 +54,7 @@ void drop_inner_dim(int& ndim, std::int64_t* shape, std::int64_t* in_strides, st
 
 // Runs a call whose functor stores the results. Of elements that are repeated, dims of stride 0, which are the
 // innermost, each is read once; of equal ones the first has the position 0 along such a dim.
-int run(ReduceArgs args, const functors::ReduceRoute& route, InnerLoop cast) {
+int run(ReduceArgs args, const Fetch& fetch) {
   const std::int64_t n = args.reduced_size;
   std::int64_t repeats = 1, copies = 1, copies_stride = 0;
   while (n > 0 && args.reduced_ndim > 0 && args.reduced_in_strides[0] == 0) {
@@ -42,19 +68,19 @@ int run(ReduceArgs args, const functors::ReduceRoute& route, InnerLoop cast) {
     args.kept_size /= copies;
     drop_inner_dim(args.kept_ndim, args.kept_shape, args.kept_in_strides, args.kept_out_strides);
   }
-  functors::Reduction functor = functors::reduction_of(args, route);
+  functors::Reduction functor = functors::reduction_of(args, fetch.route);
   functor.n = n;
-  return dispatch({args, route, functor, cast, repeats, copies, copies_stride});
+  return dispatch({args, fetch.route, functor, fetch.cast, repeats, copies, copies_stride});
 }
 
 }  // namespace
 
 int reduce(const ReduceArgs& args) {
   if (args.kept_size == 0) return 0;
-  const functors::ReduceRoute route = functors::route_of(args);
-  const InnerLoop cast = route.casts ? cast_loop(args.in_dtype, route.load) : nullptr;
-  if (route.casts && cast == nullptr) return kErrorUnsupported;
-  if (!functors::casts_result(args, route)) return run(args, route, cast);
+  const std::optional<Fetch> fetch = fetch_of(args.in_dtype, functors::route_of(args));
+  if (!fetch) return kErrorUnsupported;
+  const functors::ReduceRoute& route = fetch->route;
+  if (!functors::casts_result(args, route)) return run(args, *fetch);
 
   const auto itemsize = static_cast<std::int64_t>(info(route.stored).itemsize);
   const std::unique_ptr<char[]> results(new (std::nothrow) char[static_cast<std::size_t>(args.kept_size * itemsize)]);
@@ -66,7 +92,7 @@ int reduce(const ReduceArgs& args) {
     dense.kept_out_strides[d] = step;
     step *= args.kept_shape[d];
   }
-  const int status = run(dense, route, cast);
+  const int status = run(dense, *fetch);
   return status != 0 ? status : elementwise(functors::result_cast(args, route.stored, results.get()));
 }
 

@@ -175,11 +175,13 @@ int reduce_arg_extreme(const HostReduction& call);
 int reduce_count(const HostReduction& call);
 int reduce_truth(const HostReduction& call);
 int reduce_moments(const HostReduction& call);
-int reduce_norms(const HostReduction& call);
+int reduce_sum_squares(const HostReduction& call);
 
 template <template <class> class Functor, DTypeSet Set>
 int reduce_family(const HostReduction& call) {
-  return functors::visit_functor<Functor, Set>(call.route.load, [&]<class R>() { return Reducer<R>(call).run(); });
+  constexpr DTypeSet kFetched = kHalfSet;  // as float32: see reduce.cpp
+  return functors::visit_functor<Functor, Set & ~kFetched>(call.route.load,
+                                                           [&]<class R>() { return Reducer<R>(call).run(); });
 }
 
 }  // namespace dlbridge::nd::host_kernels

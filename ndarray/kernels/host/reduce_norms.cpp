@@ -4,12 +4,6 @@
 namespace dlbridge::nd::host_kernels {
 
 int reduce_moments(const HostReduction& call) { return reduce_family<functors::Moments, kInexactSet>(call); }
-int reduce_norms(const HostReduction& call) {
-  switch (call.route.family) {
-    case functors::ReduceFamily::kSumSquares: return reduce_family<functors::SumSquares, kInexactSet>(call);
-    case functors::ReduceFamily::kSumAbs: return reduce_family<functors::SumAbs, kComplexSet>(call);
-    default: return reduce_family<functors::MaxAbs, kComplexSet>(call);
-  }
-}
+int reduce_sum_squares(const HostReduction& call) { return reduce_family<functors::SumSquares, kInexactSet>(call); }
 
 }  // namespace dlbridge::nd::host_kernels

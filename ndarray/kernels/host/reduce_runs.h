@@ -75,7 +75,7 @@ struct Runs : Columns<R> {
         for (; i + kByteLanes <= n; i += count_bytes(in + i, n - i, acc)) {
         }
       } else if constexpr (is_extreme_v<R>) {
-        return functor.combine(acc, largest(in, n));
+        return functor.combine(acc, largest(in, n).value);
       } else if constexpr (is_moments_v<R>) {
         if (n >= 2 * kMomentLanes) i = moments(in, stride, n, acc);
       } else if constexpr (Lanes<R>::exist) {

@@ -21,10 +21,10 @@ struct Searches : Loads<R> {
     else return a > b ? a : b;
   }
 
-  // The largest of n elements, or NaN. Twice is as good as once, so that the last lanes may overlap others. Of floats
-  // the lanes are added up, too: a NaN makes one of them, and if infinities have done so, none is found.
+  // The largest of n elements, and whether one may be NaN. Twice is as good as once, so that the last lanes may overlap
+  // others. Of floats the lanes are added up, too: a NaN makes one of them, as infinities may do.
   template <std::int64_t kCount>
-  Lane largest_of_lanes(const char* in, std::int64_t n) const {
+  bool largest_of_lanes(const char* in, std::int64_t n, Lane& best) const {
     Lane lane[kCount], sum[kCount];
     for (std::int64_t k = 0; k < kCount; ++k) sum[k] = lane[k] = cast<Lane>(load(in + k * kSize));
     for (std::int64_t i = kCount; i < n; i += kCount) {
@@ -37,19 +37,14 @@ struct Searches : Loads<R> {
       }
     }
     fold<kCount / 2>(lane, greater);
-    if constexpr (std::is_floating_point_v<Lane>) {
-      fold<kCount / 2>(sum, [](Lane a, Lane b) { return a + b; });
-      if (functors::is_nan(sum[0])) {
-        const std::int64_t i = search_nan(in, n);
-        if (i < n) return cast<Lane>(load(in + i * kSize));
-      }
-    }
-    return lane[0];
+    best = lane[0];
+    if constexpr (std::is_floating_point_v<Lane>) fold<kCount / 2>(sum, [](Lane a, Lane b) { return a + b; });
+    return functors::is_nan(sum[0]);
   }
   // The same of complex numbers.
   template <std::int64_t kCount>
     requires is_complex_v<Lane>
-  Lane largest_of_lanes(const char* in, std::int64_t n) const {
+  bool largest_of_lanes(const char* in, std::int64_t n, Lane& best) const {
     LaneArray<Lane, kCount> lanes;
     for (std::int64_t k = 0; k < kCount; ++k) lanes.set(k, load(in + k * kSize));
     for (std::int64_t i = kCount; i < n; i += kCount) {
@@ -59,19 +54,32 @@ struct Searches : Loads<R> {
         lanes.set_if(lanes.is_below(k, x), k, x);
       }
     }
-    Lane best = lanes.get(0);
+    best = lanes.get(0);
     for (std::int64_t k = 1; k < kCount; ++k) best = functors::larger(best, lanes.get(k));
-    const std::int64_t first = functors::is_nan(best) ? search_nan(in, n) : n;
-    return first < n ? load(in + first * kSize) : best;
+    return functors::is_nan(best);
   }
-  Lane largest(const char* in, std::int64_t n) const {
+
+  // The first NaN of n elements, where there is one, and its place; the largest and n where there is none.
+  struct Largest {
+    Lane value;
+    std::int64_t nan;
+  };
+  Largest largest(const char* in, std::int64_t n) const {
     constexpr std::int64_t kMany = kRunBytes / sizeof(Lane);
     constexpr std::int64_t kFew = std::max<std::int64_t>(kMany / 4, kReduceBatch);
-    if (n >= kMany) return largest_of_lanes<kMany>(in, n);
-    if (n >= kFew) return largest_of_lanes<kFew>(in, n);
     Lane best = cast<Lane>(load(in));
-    for (std::int64_t i = 1; i < n; ++i) best = functors::larger(best, cast<Lane>(load(in + i * kSize)));
-    return best;
+    bool may_be_nan = functors::is_nan(best);
+    if (n >= kMany) {
+      may_be_nan = largest_of_lanes<kMany>(in, n, best);
+    } else if (n >= kFew) {
+      may_be_nan = largest_of_lanes<kFew>(in, n, best);
+    } else {
+      for (std::int64_t i = 1; i < n; ++i) best = functors::larger(best, cast<Lane>(load(in + i * kSize)));
+      may_be_nan = functors::is_nan(best);
+    }
+    if (!may_be_nan) return {best, n};
+    const std::int64_t nan = search_nan(in, n);
+    return {nan < n ? cast<Lane>(load(in + nan * kSize)) : best, nan};
   }
 
   // Whether what comes with the value changes nothing.
@@ -85,14 +93,13 @@ struct Searches : Loads<R> {
   // something larger than what was found before; of bools nothing is larger than what is true.
   void find_extreme(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
     constexpr bool is_bool = std::is_same_v<In, bool>;
-    Lane best = 1;
+    Largest best{1, n};
     if constexpr (!is_bool) best = largest(in, n);
-    const auto value = cast<typename R::Value>(best);
+    const auto value = cast<typename R::Value>(best.value);
     if (is_passed(value, acc)) return;
-    std::int64_t i = 0;
+    std::int64_t i = best.nan;
     if constexpr (is_bool) i = search_truth(in, n, functor.prep.flip == 0);
-    else if (functors::is_nan(best)) i = search_nan(in, n);
-    else i = search(in, n, [&](const char* p) { return cast<Lane>(load(p)) == best; });
+    else if (i == n) i = search(in, n, [&](const char* p) { return cast<Lane>(load(p)) == best.value; });
     if (i < n) functor.combine(acc, Acc{value, position + i * step});
   }
 
