@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -19,10 +20,10 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // From here on an array lies in huge pages: the first touch of 256 MiB in pages of 4 KiB takes longer than the copy
 // that fills it.
 constexpr std::size_t kHuge = std::size_t{4} << 20;
-// Smaller blocks the C library keeps by itself. Of larger ones it gives back to the system what is free at the end of
-// its heap, or maps them anew each time: with two results alive, every other operation touches new pages then, which
-// took 4 to 12 ms for `x * x + 1` of 8 MB (0.5 ms by kept blocks).
-constexpr std::size_t kLarge = std::size_t{64} << 10;
+// Of blocks that are larger than this, the C library gives back to the system what is free at the end of its heap, or
+// maps them anew each time: with two results alive, every other operation touches new pages then, which took 4 to 12 ms
+// for `x * x + 1` of 8 MB (0.5 ms by kept blocks).
+constexpr std::size_t kSmall = std::size_t{64} << 10;
 constexpr std::size_t kMostKept = std::size_t{256} << 20;  // bytes of all blocks that wait
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kKeeps = false;  // what is used after it was freed is to be found
@@ -110,21 +111,24 @@ class KeptBlocks {
   std::size_t count_ = 0, bytes_ = 0;
 };
 
-// The blocks of the smallest arrays that wait, those of one size together; a list a thread. By posix_memalign() a copy
-// of 16 numbers takes 150 ns, by these 90.
+// The blocks of small arrays that wait, those of about one size together; a list of each a thread. By posix_memalign() a
+// copy of 16 numbers takes 150 ns, by these 90.
 class SmallBlocks {
  public:
-  static constexpr std::size_t kLargest = 1024;  // bytes
-
   SmallBlocks() noexcept = default;
   SmallBlocks(const SmallBlocks&) = delete;
   SmallBlocks& operator=(const SmallBlocks&) = delete;
   ~SmallBlocks() {
     for (List& list : lists_)
       while (list.count > 0) std::free(list.blocks[--list.count]);
-    capacity_ = 0;  // what is freed after this thread's lists goes to the C library
+    is_open_ = false;  // what is freed after this thread's lists goes to the C library
   }
 
+  // What a block for so many bytes has, so that it serves all that its list does.
+  static std::size_t size_for(std::size_t bytes) noexcept {
+    const std::size_t step = step_of(bytes);
+    return (bytes + step - 1) / step * step;
+  }
   void* take(std::size_t bytes) noexcept {
     List& list = list_of(bytes);
     return list.count > 0 ? list.blocks[--list.count] : nullptr;
@@ -132,22 +136,30 @@ class SmallBlocks {
   // False where the caller must free it.
   bool keep(void* data, std::size_t bytes) noexcept {
     List& list = list_of(bytes);
-    if (list.count == capacity_) return false;
+    if (!is_open_ || list.count == std::clamp<std::size_t>(kListBytes / bytes, 2, kMost)) return false;
     list.blocks[list.count++] = data;
     return true;
   }
 
  private:
-  static constexpr std::size_t kEach = 16;
+  static constexpr std::size_t kMost = 16;                          // blocks of a list,
+  static constexpr std::size_t kListBytes = std::size_t{64} << 10;  // and about as many bytes
+  static constexpr std::size_t kSteps = 8;                          // sizes from a power of two to the next
   struct List {
-    std::array<void*, kEach> blocks;
+    std::array<void*, kMost> blocks;
     std::size_t count = 0;
   };
 
-  List& list_of(std::size_t bytes) noexcept { return lists_[(bytes - 1) / kCacheLine]; }
+  static std::size_t step_of(std::size_t bytes) noexcept {
+    return std::max(std::bit_ceil(bytes) / (2 * kSteps), kCacheLine);
+  }
+  List& list_of(std::size_t bytes) noexcept {
+    const std::size_t step = step_of(bytes), power = static_cast<std::size_t>(std::countr_zero(step / kCacheLine));
+    return lists_[power * kSteps + (bytes - 1) / step];
+  }
 
-  std::array<List, kLargest / kCacheLine> lists_{};
-  std::size_t capacity_ = kEach;
+  std::array<List, (std::bit_width(kSmall / (2 * kSteps * kCacheLine)) + 1) * kSteps> lists_{};
+  bool is_open_ = true;
 };
 
 SmallBlocks& small_blocks() noexcept {
@@ -159,12 +171,12 @@ class HostPool final : public MemoryResource {
  public:
   Status allocate(Storage& storage) override {
     storage.device = {kDLCPU, 0};  // not page-locked, whatever kind of host memory the device names
-    storage.data = !kKeeps                                  ? nullptr
-                   : storage.bytes <= SmallBlocks::kLargest ? small_blocks().take(storage.bytes)
-                   : storage.bytes >= kLarge                ? blocks_.take(storage.bytes)
-                                                            : nullptr;
-    if (storage.data == nullptr) storage.data = new_block(storage.bytes);
-    if (storage.data == nullptr && blocks_.clear()) storage.data = new_block(storage.bytes);
+    storage.data = !kKeeps                   ? nullptr
+                   : storage.bytes <= kSmall ? small_blocks().take(storage.bytes)
+                                             : blocks_.take(storage.bytes);
+    const std::size_t size = kKeeps && storage.bytes <= kSmall ? SmallBlocks::size_for(storage.bytes) : storage.bytes;
+    if (storage.data == nullptr) storage.data = new_block(size);
+    if (storage.data == nullptr && blocks_.clear()) storage.data = new_block(size);
     if (storage.data == nullptr)
       return {ErrorCode::kOutOfMemory,
               "the host has no " + std::to_string(storage.bytes) + " bytes for an array. Free other arrays first"};
@@ -172,9 +184,9 @@ class HostPool final : public MemoryResource {
   }
 
   void release(Storage& storage) noexcept override {
-    if (kKeeps && storage.bytes <= SmallBlocks::kLargest && small_blocks().keep(storage.data, storage.bytes)) return;
-    if (kKeeps && storage.bytes >= kLarge && blocks_.keep(storage.data)) return;
-    std::free(storage.data);
+    const bool is_kept = kKeeps && (storage.bytes <= kSmall ? small_blocks().keep(storage.data, storage.bytes)
+                                                            : blocks_.keep(storage.data));
+    if (!is_kept) std::free(storage.data);
   }
 
  private:
