@@ -51,7 +51,7 @@ Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
     return copy_as(source, dtype_of(source), CopyOrder::kKeep, out);
   std::int8_t axes[kMaxDims];
   const Tensor* const inputs[1] = {&source};
-  memory_order(inputs, shape_of(source), axes);  // the copy lies as its source does
+  copied_order(inputs, shape_of(source), axes);  // the copy lies as its source does
   const std::span order(axes, static_cast<std::size_t>(source.dl.ndim));
   Tensor dense;
   const Tensor* from = &source;
@@ -66,7 +66,7 @@ Status copy_to(const Tensor& source, DLDevice device, Tensor& out) {
 Status copy_alike(const Tensor& source, const Tensor& target, bool& copied) {
   std::int8_t axes[kMaxDims];
   const Tensor* const inputs[1] = {&source};
-  memory_order(inputs, shape_of(source), axes);
+  copied_order(inputs, shape_of(source), axes);
   const std::span order(axes, static_cast<std::size_t>(source.dl.ndim));
   copied = !(is_host(source.dl.device) && is_host(target.dl.device)) && dtype_of(source) == dtype_of(target) &&
            std::ranges::equal(shape_of(source), shape_of(target)) && is_dense(source, order) && is_dense(target, order);

@@ -38,6 +38,40 @@ Status broadcast(std::size_t count, DimsAt dims_at, std::int64_t (&shape)[kMaxDi
   return {};
 }
 
+enum class Verdict : std::uint8_t { kUnknown, kStays, kGoesInside };
+Verdict verdict_on(std::int64_t inner, std::int64_t outer) noexcept {
+  return outer <= inner ? Verdict::kStays : Verdict::kGoesInside;
+}
+
+// The `n` axes of a C-ordered array, the innermost first, with those moved inside of others of which verdict(t, a, b)
+// says so for one of the arrays, and for none that `a` stays. Returns whether none was.
+template <class F>
+bool sort_axes(std::span<const Tensor* const> arrays, int n, std::int8_t (&axes)[kMaxDims], F verdict) {
+  for (int k = 0; k < n; ++k) axes[k] = static_cast<std::int8_t>(n - 1 - k);
+  const auto compare = [&](std::int8_t a, std::int8_t b) {
+    Verdict all = Verdict::kUnknown;
+    for (const Tensor* t : arrays) {
+      const Verdict one = t == nullptr ? Verdict::kUnknown : verdict(*t, a, b);
+      if (one == Verdict::kStays) return one;
+      if (one == Verdict::kGoesInside) all = one;
+    }
+    return all;
+  };
+  bool plain = true;
+  for (int i = 1; i < n; ++i) {
+    int place = i;
+    for (int j = i - 1; j >= 0; --j) {  // an axis of which nothing is known stands in nobody's way
+      const Verdict found = compare(axes[i], axes[j]);
+      if (found == Verdict::kStays) break;
+      if (found == Verdict::kGoesInside) place = j;
+    }
+    if (place == i) continue;
+    std::rotate(axes + place, axes + i, axes + i + 1);
+    plain = false;
+  }
+  return plain;
+}
+
 }  // namespace
 
 bool is_dense(const Tensor& t, std::span<const std::int8_t> axes) noexcept {
@@ -63,33 +97,19 @@ Status broadcast_shapes(std::span<const Dims> shapes, std::int64_t (&shape)[kMax
 
 bool memory_order(std::span<const Tensor* const> inputs, Dims shape, std::int8_t (&axes)[kMaxDims]) {
   const int n = static_cast<int>(shape.size());
-  for (int k = 0; k < n; ++k) axes[k] = static_cast<std::int8_t>(n - 1 - k);
-  enum class Verdict : std::uint8_t { kUnknown, kStays, kGoesInside };
-  // `a` goes inside `b` where no operand has the smaller stride on `b`, and one has it on `a`.
-  const auto compare = [&](std::int8_t a, std::int8_t b) {
-    Verdict verdict = Verdict::kUnknown;
-    for (const Tensor* t : inputs) {
-      if (t == nullptr) continue;
-      const std::int64_t sa = std::llabs(broadcast_stride(*t, a, n)), sb = std::llabs(broadcast_stride(*t, b, n));
-      if (sa == 0 || sb == 0) continue;
-      if (sb <= sa) return Verdict::kStays;
-      verdict = Verdict::kGoesInside;
-    }
-    return verdict;
-  };
-  bool plain = true;
-  for (int i = 1; i < n; ++i) {
-    int place = i;
-    for (int j = i - 1; j >= 0; --j) {  // an axis of which nothing is known stands in nobody's way
-      const Verdict verdict = compare(axes[i], axes[j]);
-      if (verdict == Verdict::kStays) break;
-      if (verdict == Verdict::kGoesInside) place = j;
-    }
-    if (place == i) continue;
-    std::rotate(axes + place, axes + i, axes + i + 1);
-    plain = false;
-  }
-  return plain;
+  return sort_axes(inputs, n, axes, [n](const Tensor& t, int a, int b) {
+    const std::int64_t inner = std::llabs(broadcast_stride(t, a, n)), outer = std::llabs(broadcast_stride(t, b, n));
+    return inner == 0 || outer == 0 ? Verdict::kUnknown : verdict_on(inner, outer);
+  });
+}
+
+bool copied_order(std::span<const Tensor* const> parts, Dims shape, std::int8_t (&axes)[kMaxDims]) {
+  const int n = static_cast<int>(shape.size());
+  return sort_axes(parts, n, axes, [n](const Tensor& t, int a, int b) {
+    const int inner = a - (n - t.dl.ndim), outer = b - (n - t.dl.ndim);
+    if (inner < 0 || outer < 0 || t.dl.shape[inner] == 1 || t.dl.shape[outer] == 1) return Verdict::kUnknown;
+    return verdict_on(std::llabs(t.dl.strides[inner]), std::llabs(t.dl.strides[outer]));
+  });
 }
 
 std::string shape_text(Dims shape) {

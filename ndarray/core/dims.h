@@ -58,6 +58,9 @@ Status broadcast_shapes(std::span<const Dims> shapes, std::int64_t (&shape)[kMax
 // output. C order where the inputs disagree. Returns true where that is plain C order.
 bool memory_order(std::span<const Tensor* const> inputs, Dims shape, std::int8_t (&axes)[kMaxDims]);
 
+// The same for copies of `parts`, of the result's rank or less: an axis that repeats elements lies innermost there.
+bool copied_order(std::span<const Tensor* const> parts, Dims shape, std::int8_t (&axes)[kMaxDims]);
+
 // "(2, 3)", for messages.
 std::string shape_text(Dims shape);
 

@@ -360,7 +360,7 @@ Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) 
   const Tensor* const input = &source;
   std::int8_t axes[kMaxDims];
   const Dims shape = shape_of(source);
-  if (order == CopyOrder::kKeep && !memory_order({&input, 1}, shape, axes))
+  if (order == CopyOrder::kKeep && !copied_order({&input, 1}, shape, axes))
     DLBRIDGE_TRY(make_array_as(out, dtype, shape, {axes, shape.size()}, source.dl.device));
   else DLBRIDGE_TRY(make_array(out, dtype, shape, source.dl.device, order == CopyOrder::kF ? Order::kF : Order::kC));
   if (is_small_image(source, out)) {

@@ -30,7 +30,7 @@ Status make_result(Parts parts, DType dtype, Dims shape, Tensor& made) {
   const DLDevice device = parts[0]->dl.device;
   std::int8_t axes[kMaxDims];
   if (!is_host(device) || parts[0]->dl.ndim != static_cast<std::int32_t>(shape.size()) ||
-      memory_order(parts, shape, axes))
+      copied_order(parts, shape, axes))
     return make_array(made, dtype, shape, device);
   return make_array_as(made, dtype, shape, {axes, shape.size()}, device);
 }

@@ -106,7 +106,7 @@ Status roll(const Tensor& x, std::span<const std::int64_t> steps, Tensor& out) {
   Tensor result;
   std::int8_t axes[kMaxDims];
   const Tensor* const parts[] = {&x};
-  if (is_host(x.dl.device) && !memory_order(parts, shape_of(x), axes))
+  if (is_host(x.dl.device) && !copied_order(parts, shape_of(x), axes))
     DLBRIDGE_TRY(make_array_as(result, dtype_of(x), shape_of(x), {axes, steps.size()}, x.dl.device));
   else DLBRIDGE_TRY(make_array(result, dtype_of(x), shape_of(x), x.dl.device));
   if (result.size != 0) DLBRIDGE_TRY(copy_rolled(result, x, steps, 0));

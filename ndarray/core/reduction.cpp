@@ -287,7 +287,8 @@ Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Te
   Tensor copy;
   const Tensor* dense = &x;
   if (!is_dense(x, axes)) {
-    DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kKeep, copy));
+    DLBRIDGE_TRY(make_array_as(copy, dtype_of(x), shape_of(x), axes, x.dl.device));
+    DLBRIDGE_TRY(assign(copy, Input{&x, {}}, "copy"));
     dense = &copy;
   }
   ScanArgs args{op, dtype_of(x), out_dtype, 1, x.dl.shape[axis], 1, dense->dl.data, result.dl.data, {}, 0};

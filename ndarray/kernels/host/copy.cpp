@@ -158,26 +158,33 @@ inline void move_element(char* to, const char* from) noexcept {
 
 constexpr std::int64_t kGathered = 64;
 
+// Calls move(i) for blocks from element number i on, of which the last begins in the one before it where n is no
+// multiple. Returns how many elements that were: none where they fill no block.
+template <class Move>
+inline std::int64_t for_each_block(std::int64_t n, Move move) noexcept {
+  if (n < kGathered) return 0;
+  for (std::int64_t i = 0; i < n; i += kGathered) move(std::min(i, n - kGathered));
+  return n;
+}
+
 // Elements a constant number of steps apart, as many as a block has: there the compiler finds shuffles.
 template <class T, int step>
 std::int64_t gather_blocks(char* to, const char* from, std::int64_t n) noexcept {
-  constexpr std::int64_t size = sizeof(T), block = kGathered;
-  std::int64_t i = 0;
-  for (; i + block <= n; i += block)
-    for (std::int64_t j = 0; j < block; ++j) move_element<T>(to + (i + j) * size, from + (i + j) * step * size);
-  return i;
+  constexpr std::int64_t size = sizeof(T);
+  return for_each_block(n, [=](std::int64_t i) {
+    for (std::int64_t j = 0; j < kGathered; ++j) move_element<T>(to + (i + j) * size, from + (i + j) * step * size);
+  });
 }
 
 // One element many times, by blocks of a constant length, too.
 template <class T>
 std::int64_t repeat_blocks(char* to, const char* from, std::int64_t n) noexcept {
-  constexpr std::int64_t size = sizeof(T), block = kGathered;
+  constexpr std::int64_t size = sizeof(T);
   T element;
   std::memcpy(&element, from, sizeof element);
-  std::int64_t i = 0;
-  for (; i + block <= n; i += block)
-    for (std::int64_t j = 0; j < block; ++j) std::memcpy(to + (i + j) * size, &element, sizeof element);
-  return i;
+  return for_each_block(n, [=](std::int64_t i) {
+    for (std::int64_t j = 0; j < kGathered; ++j) std::memcpy(to + (i + j) * size, &element, sizeof element);
+  });
 }
 
 template <class T>

@@ -84,17 +84,12 @@ PyObject* full(PyObject*, const Call& a) {
 
 // --- of another array ------------------------------------------------------------------------------------------------
 
-// Whose axes lie in memory as those of x, from the smallest stride to the largest; in C order where x has another rank.
+// Whose axes lie in memory as those of a copy of x; in C order where x has another rank.
 Status make_as(const Tensor& x, DType dtype, core::Dims shape, DLDevice device, Tensor& out) {
   std::int8_t axes[kMaxDims];
-  for (std::size_t k = 0; k < shape.size(); ++k) axes[k] = static_cast<std::int8_t>(shape.size() - 1 - k);
-  const std::span order(axes, shape.size());
-  const auto lies_inside = [&](int a, int b) {
-    const std::int64_t inner = std::abs(x.dl.strides[a]), outer = std::abs(x.dl.strides[b]);
-    return inner < outer || (inner == outer && a > b);
-  };
-  if (core::shape_of(x).size() == shape.size()) std::sort(order.begin(), order.end(), lies_inside);
-  return core::make_array_as(out, dtype, shape, order, device);
+  const Tensor* const parts[] = {core::shape_of(x).size() == shape.size() ? &x : nullptr};
+  core::copied_order(parts, shape, axes);
+  return core::make_array_as(out, dtype, shape, {axes, shape.size()}, device);
 }
 
 // The arguments: an array, …, and dtype, order, subok, shape and device from number `first` on.

@@ -45,6 +45,36 @@ def test_ravel_in_memory_order_is_a_view_of_what_lies_dense(device):
     assert float(x[0, 0, 0]) == 5
 
 
+COPIES = """
+xp.copy(x)
+xp.array(x, copy=True)
+x.astype("float32")
+xp.roll(x, (1, 1), axis=(0, 1))
+xp.fft.fftshift(x)
+xp.concatenate([x, x], axis=-1)
+xp.concatenate([x, x], axis=0)
+xp.round(x)
+"""
+TABLES = {
+    "rows": lambda xp, x: xp.broadcast_to(x[0], (5, 3, 4)),
+    "columns": lambda xp, x: xp.broadcast_to(x[:, :, :1], (5, 3, 4)),
+    "planes": lambda xp, x: xp.broadcast_to(x[:, :1], (5, 3, 4)),
+    "planes in another order": lambda xp, x: xp.broadcast_to(x[:, :1], (5, 3, 4)).transpose(2, 0, 1)[::-1],
+    "one element": lambda xp, x: xp.broadcast_to(x[0, 0, 0], (5, 3)),
+}
+
+
+@pytest.mark.parametrize("expression", rows(COPIES))
+@pytest.mark.parametrize("table", TABLES)
+def test_a_copy_of_what_repeats_elements_has_them_side_by_side(table, expression, device):
+    theirs = np.arange(60.0).reshape(5, 3, 4)
+    want = eval(expression, {"xp": np, "x": TABLES[table](np, theirs)})
+    got = eval(expression, {"xp": nd, "x": TABLES[table](nd, put(theirs, device))})
+    check(got, want)
+    if device == "cpu" or ("concatenate" not in expression and "roll" not in expression and "shift" not in expression):
+        assert got.strides == want.strides
+
+
 # --- results lie as what they are made of -----------------------------------------------------------------------------
 
 REDUCTIONS = """
