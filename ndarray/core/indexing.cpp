@@ -352,13 +352,17 @@ Status launch(const Tensor& x, IndexCall& call, const Tensor& values, bool scatt
   return run_index(args, x.dl.device, {used, 2 + call.indices.count}, scatter);
 }
 
-// Whether to copy first what lies apart, on the host: where as many elements are taken as there are, from all over.
+constexpr std::int64_t kCached = std::int64_t{128} << 10;  // bytes: so many are near wherever they lie
+constexpr std::int64_t kRun = 16;                          // elements that are taken as fast as they are copied
+
+// Whether to copy first what lies apart, on the host: where as many elements are taken as there are, one at a time.
 bool pays_to_gather(const Tensor& x, const IndexCall& call) noexcept {
-  constexpr std::int64_t kCached = 4096;  // bytes: so many are near wherever they lie
   std::int64_t taken = 1;
   for (std::size_t d = 0; d < call.loop.ndim; ++d)
     if (__builtin_mul_overflow(taken, call.loop.shape[d], &taken)) return false;
   if (!is_host(x.dl.device) || x.dl.ndim == 0 || x.nbytes() < kCached || taken < x.size) return false;
+  const std::size_t last = call.loop.ndim - 1;
+  if (call.selection.array_place + call.indices.ndim <= last && call.loop.shape[last] >= kRun) return false;
   if (x.dl.strides[x.dl.ndim - 1] == 1 || is_bool(dtype_of(*call.selection.arrays[0].index))) return false;
   for (int d = 0; d < x.dl.ndim; ++d)
     if (x.dl.strides[d] == 0 && x.dl.shape[d] > 1) return false;
@@ -403,7 +407,8 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
 
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds, CopyOrder order) {
   if (const Tensor* index = line_of_positions(x, items);
-      index != nullptr && (x.dl.strides[0] == 1 || index->size < x.size))  // see pays_to_gather()
+      index != nullptr &&
+      (x.dl.strides[0] == 1 || index->size < x.size || x.nbytes() < kCached))  // see pays_to_gather()
     return gather_line(x, *index, out, bounds);
   IndexCall call;
   call.bounds = bounds;

@@ -271,6 +271,22 @@ Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& 
   return {};
 }
 
+namespace {
+
+// Several dims as one, in elements; `one` is false where their strides do not allow that.
+struct MergedDim {
+  std::int64_t extent = 1, stride = 0;
+  bool one = true;
+  void add(std::int64_t outer_extent, std::int64_t outer_stride) noexcept {
+    if (outer_extent == 1) return;
+    if (extent == 1) stride = outer_stride;
+    else one = one && outer_stride == stride * extent;
+    extent *= outer_extent;
+  }
+};
+
+}  // namespace
+
 Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Tensor& result) {
   const DType out_dtype = dtype.value_or(widened(dtype_of(x)));
   if (is_bool(out_dtype) && !is_bool(dtype_of(x))) {  // of the truth of each, not the truth of each sum
@@ -285,19 +301,36 @@ Status scan(ScanOp op, const Tensor& x, int axis, std::optional<DType> dtype, Te
   DLBRIDGE_TRY(make_array_as(result, out_dtype, shape_of(x), axes, x.dl.device));
   if (x.size == 0) return {};
   Tensor copy;
-  const Tensor* dense = &x;
-  if (!is_dense(x, axes)) {
+  const Tensor* source = &x;
+  MergedDim inner, outer;
+  const auto merge = [&] {
+    inner = outer = {};
+    bool inside = true;
+    for (const std::int8_t k : axes) {
+      if (k == axis) inside = false;
+      else (inside ? inner : outer).add(source->dl.shape[k], source->dl.strides[k]);
+    }
+  };
+  merge();
+  if (!is_dense(x, axes) && !(is_host(x.dl.device) && inner.one && outer.one)) {
     DLBRIDGE_TRY(make_array_as(copy, dtype_of(x), shape_of(x), axes, x.dl.device));
     DLBRIDGE_TRY(assign(copy, Input{&x, {}}, "copy"));
-    dense = &copy;
+    source = &copy;
+    merge();
   }
-  ScanArgs args{op, dtype_of(x), out_dtype, 1, x.dl.shape[axis], 1, dense->dl.data, result.dl.data, {}, 0};
-  bool inside = true;
-  for (const std::int8_t k : axes) {
-    if (k == axis) inside = false;
-    else (inside ? args.inner : args.outer) *= x.dl.shape[k];
-  }
-  const Tensor* const used[] = {dense, &result};
+  const std::int64_t size = x.itemsize();
+  ScanArgs args{op,
+                dtype_of(x),
+                out_dtype,
+                outer.extent,
+                x.dl.shape[axis],
+                inner.extent,
+                source->dl.data,
+                result.dl.data,
+                {},
+                0,
+                {outer.stride * size, source->dl.strides[axis] * size, inner.stride * size}};
+  const Tensor* const used[] = {source, &result};
   KernelCall call(x.dl.device, used);
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();

@@ -114,6 +114,7 @@ struct ScanArgs {
   void* out;
   Workspace workspace;
   StreamHandle stream;
+  std::int64_t in_steps[3];  // of the dims, in bytes; CUDA takes what is dense, and does not look at them
 };
 
 // Sorts each of `rows` dense rows of n elements. NaN sorts last (also in descending order), complex lexicographically.

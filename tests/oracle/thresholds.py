@@ -127,6 +127,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "core/indexing.cpp:kCached": BYTES,
+        "core/indexing.cpp:kRun": ELEMENTS,
         "host/index.cpp:kPlaces": ELEMENTS,
         "host/index.cpp:kRun": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,

@@ -7,6 +7,7 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/index_plan.h"
+#include "ndarray/kernels/host/copy.h"
 #include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/kernels/host/move_rows.h"
 
@@ -168,11 +169,15 @@ bool inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
     for (int k = 0; k < args.arrays; ++k)
       if (!add_place(args, k, at.index[k], place)) return false;
     base += place;
-    if (value_stride == Move::size && base_stride == Move::size)
-      Move::move_run(value, base, static_cast<std::size_t>(n) * Move::size);
-    else if (Move::reads && value_stride == Move::size && base_stride == 0) repeat<Move>(value, base, n);
-    else
+    if constexpr (!Move::combines) {
+      char* const data[] = {reinterpret_cast<char*>(Move::reads ? value : base),
+                            reinterpret_cast<char*>(Move::reads ? base : value)};
+      const std::int64_t strides[] = {Move::reads ? value_stride : base_stride,
+                                      Move::reads ? base_stride : value_stride};
+      copy_loop(Move::size)(data, strides, n);
+    } else {
       for (std::int64_t i = 0; i < n; ++i) Move::move(value + i * value_stride, base + i * base_stride);
+    }
     return true;
   }
   const bool dense = value_stride == Move::size && base_stride == 0;

@@ -290,4 +290,11 @@ inline bool close(Value got, Value want, DType out, std::int64_t n) {
   return part(got.real(), want.real()) && part(got.imag(), want.imag());
 }
 
+// A scan of dense elements.
+inline ScanArgs dense_scan(ScanOp op, DType in, DType out, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                           const void* x, void* y) {
+  const std::int64_t size = info(in).itemsize;
+  return {op, in, out, outer, n, inner, x, y, {}, 0, {n * inner * size, inner * size, size}};
+}
+
 }  // namespace dlbridge::nd::testing_cases

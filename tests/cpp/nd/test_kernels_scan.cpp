@@ -18,7 +18,7 @@ void check(ScanOp op, DType in, DType out, const Shape& s) {
   const std::int64_t total = s.outer * s.n * s.inner, in_size = info(in).itemsize, out_size = info(out).itemsize;
   const std::vector<unsigned char> x = random_buffer(in, total, 3);
   std::vector<unsigned char> y(static_cast<std::size_t>(total * out_size), 0xcd);
-  ScanArgs args{op, in, out, s.outer, s.n, s.inner, x.data(), y.data(), {}, 0};
+  const ScanArgs args = dense_scan(op, in, out, s.outer, s.n, s.inner, x.data(), y.data());
   ASSERT_EQ(host_kernels::scan(args), 0);
   for (std::int64_t o = 0; o < s.outer; ++o)
     for (std::int64_t c = 0; c < s.inner; ++c) {
@@ -59,14 +59,24 @@ TEST(HostScan, CastsOnLoad) {
 TEST(HostScan, NarrowIntegersWrap) {
   const std::vector<std::int8_t> x{100, 100, 100};
   std::vector<std::int8_t> y(3);
-  ScanArgs args{ScanOp::kSum, DType::kInt8, DType::kInt8, 1, 3, 1, x.data(), y.data(), {}, 0};
+  const ScanArgs args = dense_scan(ScanOp::kSum, DType::kInt8, DType::kInt8, 1, 3, 1, x.data(), y.data());
   ASSERT_EQ(host_kernels::scan(args), 0);
   EXPECT_EQ(y, (std::vector<std::int8_t>{100, -56, 44}));
 }
 
+TEST(HostScan, ReadsWhatLiesApart) {
+  const std::vector<std::int16_t> x{1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6};  // (1, 3, 2), every other, backwards
+  std::vector<std::int64_t> y(6);
+  ScanArgs args = dense_scan(ScanOp::kSum, DType::kInt16, DType::kInt64, 1, 3, 2, x.data() + 10, y.data());
+  args.in_steps[1] = -8;
+  args.in_steps[2] = -4;
+  ASSERT_EQ(host_kernels::scan(args), 0);
+  EXPECT_EQ(y, (std::vector<std::int64_t>{6, 5, 10, 8, 12, 9}));
+}
+
 TEST(HostScan, InPlace) {
   std::vector<double> x{1, 2, 3, 4};
-  ScanArgs args{ScanOp::kProd, DType::kFloat64, DType::kFloat64, 2, 2, 1, x.data(), x.data(), {}, 0};
+  const ScanArgs args = dense_scan(ScanOp::kProd, DType::kFloat64, DType::kFloat64, 2, 2, 1, x.data(), x.data());
   ASSERT_EQ(host_kernels::scan(args), 0);
   EXPECT_EQ(x, (std::vector<double>{1, 2, 3, 12}));
 }

@@ -142,7 +142,8 @@ void check_scan(Arena& arena, ScanOp op, DType in, DType out, std::int64_t outer
   const std::int64_t total = outer * n * inner, in_size = info(in).itemsize, out_size = info(out).itemsize;
   const std::vector<unsigned char> x = random_buffer(in, total + offset, 5);
   std::vector<unsigned char> want(static_cast<std::size_t>((total + offset) * out_size), 0), got = want, again = want;
-  ScanArgs args{op, in, out, outer, n, inner, x.data() + offset * in_size, want.data() + offset * out_size, {}, 0};
+  ScanArgs args =
+      dense_scan(op, in, out, outer, n, inner, x.data() + offset * in_size, want.data() + offset * out_size);
   int status = host_kernels::scan(args);
   DeviceBuffer in_buffer(x.size()), out_buffer(got.size());
   in_buffer.upload(x.data());
@@ -280,7 +281,8 @@ void bench(Arena& arena) {
                {DType::kFloat64, DType::kFloat64, 1, n / 2, 1},
                {DType::kFloat16, DType::kFloat16, 1, n, 1}};
   for (const auto& s : scans) {
-    const ScanArgs args{ScanOp::kSum, s.in, s.out, s.outer, s.n, s.inner, x.get(), y.get(), arena.workspace(), 0};
+    ScanArgs args = dense_scan(ScanOp::kSum, s.in, s.out, s.outer, s.n, s.inner, x.get(), y.get());
+    args.workspace = arena.workspace();
     const std::string row = "cumsum " + std::string(info(s.in).name) + " (" + std::to_string(s.outer) + ", " +
                             std::to_string(s.n) + ", " + std::to_string(s.inner) + ")";
     report(row.c_str(), static_cast<double>(s.outer * s.n * s.inner) * (info(s.in).itemsize + info(s.out).itemsize),
