@@ -10,7 +10,9 @@ namespace dlbridge::nd::host_kernels {
 namespace {
 
 constexpr std::int64_t kSteps = 16;
-constexpr std::int64_t kShortRow = 24;
+// Elements of a row that are compared with each value: a counter of bytes holds as many.
+template <class Key>
+constexpr std::int64_t kShortRow = 255 / sizeof(Key);
 constexpr std::int64_t kKeptKeys = 2048;  // of a row whose elements are looked at so often that their keys are kept
 
 // Whether an element of the row comes before a value's place.
@@ -41,20 +43,22 @@ void value_keys(const SearchArgs& args, std::int64_t first, std::int64_t count, 
 
 std::int64_t result_of(const SearchArgs& args, std::int64_t found) { return args.from_end ? args.n - found : found; }
 
+// Counters are as wide as keys, whose comparison is a mask of as many bits.
 template <class T, bool kRight>
 DLBRIDGE_ND_CLONES void search_short(const SearchArgs& args, const KeyOf<T>* row) {
   using Key = KeyOf<T>;
-  constexpr std::int64_t kBlock = 512;
-  Key keys[kBlock];
-  std::uint8_t before[kBlock];
+  using Count = std::conditional_t<std::is_integral_v<Key>, Key, std::uint64_t>;
+  constexpr std::int64_t kBlock = 64;
   for (std::int64_t first = 0; first < args.count; first += kBlock) {
     const std::int64_t n = std::min(kBlock, args.count - first);
+    Key keys[kBlock];
+    Count before[kBlock] = {};
     value_keys<T>(args, first, n, keys);
-    std::fill_n(before, n, std::uint8_t{0});
+    std::fill(keys + n, keys + kBlock, keys[n - 1]);
     for (std::int64_t k = 0; k < args.n; ++k)
-      for (std::int64_t j = 0; j < n; ++j)
-        before[j] = static_cast<std::uint8_t>(before[j] + is_before<kRight>(row[k], keys[j]));
-    for (std::int64_t j = 0; j < n; ++j) args.out[first + j] = result_of(args, before[j]);
+      for (std::int64_t j = 0; j < kBlock; ++j)
+        before[j] = static_cast<Count>(before[j] + static_cast<Count>(is_before<kRight>(row[k], keys[j])));
+    for (std::int64_t j = 0; j < n; ++j) args.out[first + j] = result_of(args, static_cast<std::int64_t>(before[j]));
   }
 }
 
@@ -81,13 +85,26 @@ void search_in_step(const SearchArgs& args, KeyAt key_at) {
     }
     // Of the n elements from `first` on, those that come before the value are counted still.
     std::int64_t n = args.n;
-    for (; n > 1; n -= n / 2)
-      for (std::int64_t j = 0; j < kSteps; ++j)
-        first[j] += is_before<kRight>(key_at(first[j] + n / 2 - 1), keys[j]) ? n / 2 : 0;
+    for (; n > 1; n -= n / 2) {
+      const std::int64_t half = n / 2;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC ivdep
+#endif
+      for (std::int64_t j = 0; j < kSteps; ++j) {
+        const auto key = key_at(first[j] + half - 1);
+        first[j] += half & -static_cast<std::int64_t>(is_before<kRight>(key, keys[j]));
+      }
+    }
     for (std::int64_t j = 0; j < count; ++j)
       args.out[begin + j] =
           result_of(args, first[j] + (n == 1 && is_before<kRight>(key_at(first[j]), keys[j]) ? 1 : 0));
   }
+}
+
+// By keys that lie in a row a machine fetches many at a time.
+template <class T, bool kRight>
+DLBRIDGE_ND_CLONES void search_kept(const SearchArgs& args, const KeyOf<T>* row) {
+  search_in_step<T, kRight>(args, [row](std::int64_t k) { return row[k]; });
 }
 
 template <class T, bool kRight>
@@ -106,8 +123,8 @@ int search_row(const SearchArgs& args) {
     return 0;
   }
   for (std::int64_t k = 0; k < args.n; ++k) keys[k] = key_of(sorted[k * args.sorted_step]);
-  if (args.n <= kShortRow) search_short<T, kRight>(args, keys);
-  else search_in_step<T, kRight>(args, [&](std::int64_t k) { return keys[k]; });
+  if (args.n <= kShortRow<KeyOf<T>>) search_short<T, kRight>(args, keys);
+  else search_kept<T, kRight>(args, keys);
   return 0;
 }
 
