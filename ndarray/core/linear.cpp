@@ -90,28 +90,51 @@ void matrix_strides(const Tensor& x, std::int64_t& row, std::int64_t& column) no
   else if (columns <= 1) column = row == 1 ? rows : 1;
 }
 
-Status launch(const Side& a, const Side& b, DType dtype, std::int64_t batch, const Tensor& c) {
-  const int n = c.dl.ndim;
-  MatmulArgs args{};
-  args.dtype = dtype;
-  args.batch = batch;
-  args.m = c.dl.shape[n - 2];
-  args.n = c.dl.shape[n - 1];
-  args.k = a.ready->dl.shape[a.ready->dl.ndim - 1];
-  args.a = a.ready->dl.data;
-  args.b = b.ready->dl.data;
+// The strides and extents are there.
+Status run(MatmulArgs& args, const Tensor& a, const Tensor& b, const Tensor& c) {
+  args.dtype = dtype_of(c);
+  args.a = a.dl.data;
+  args.b = b.dl.data;
   args.c = c.dl.data;
-  args.a_batch = a.batch_stride;
-  args.b_batch = b.batch_stride;
-  args.c_batch = args.m * args.n;
-  matrix_strides(*a.ready, args.a_row, args.a_column);
-  matrix_strides(*b.ready, args.b_row, args.b_column);
-  const Tensor* const used[] = {a.ready, b.ready, &c};
+  const Tensor* const used[] = {&a, &b, &c};
   KernelCall call(c.dl.device, used);
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();
   args.workspace = call.workspace();
   return call.end(call.backend().matmul(args), "matmul");
+}
+
+Status launch(const Side& a, const Side& b, std::int64_t batch, const Tensor& c, bool conjugates) {
+  const int n = c.dl.ndim;
+  MatmulArgs args{};
+  args.conjugates = conjugates;
+  args.batch = batch;
+  args.m = c.dl.shape[n - 2];
+  args.n = c.dl.shape[n - 1];
+  args.k = a.ready->dl.shape[a.ready->dl.ndim - 1];
+  args.a_batch = a.batch_stride;
+  args.b_batch = b.batch_stride;
+  args.c_batch = args.m * args.n;
+  matrix_strides(*a.ready, args.a_row, args.a_column);
+  matrix_strides(*b.ready, args.b_row, args.b_column);
+  return run(args, *a.ready, *b.ready, c);
+}
+
+// Two vectors on the host that are read as they lie.
+bool is_plain_dot(const Tensor& a, const Tensor& b) noexcept {
+  return a.dl.ndim == 1 && b.dl.ndim == 1 && a.size > 0 && is_host(a.dl.device) && dtype_of(a) == dtype_of(b) &&
+         !is_bool(dtype_of(a)) && is_aligned(a) && is_aligned(b);
+}
+Status plain_dot(const Tensor& a, const Tensor& b, bool conjugates, Tensor& result) {
+  DLBRIDGE_TRY(make_array(result, dtype_of(a), {}, a.dl.device));
+  MatmulArgs args{};
+  args.batch = args.m = args.n = args.c_batch = 1;
+  args.k = args.a_row = a.size;
+  args.b_column = 1;
+  args.a_column = a.dl.strides[0];
+  args.b_row = b.dl.strides[0];
+  args.conjugates = conjugates;
+  return run(args, a, b, result);
 }
 
 Status check_operands(const Tensor& a, const Tensor& b) {
@@ -129,10 +152,10 @@ Status check_operands(const Tensor& a, const Tensor& b) {
   return {};
 }
 
-}  // namespace
-
-Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
+// conjugates: the conjugate of `a` is meant; on the host.
+Status multiply(const Tensor& a, const Tensor& b, bool conjugates, Tensor& result) {
   DLBRIDGE_TRY(check_operands(a, b));
+  if (is_plain_dot(a, b)) return plain_dot(a, b, conjugates, result);
   Side left, right;
   DLBRIDGE_TRY(as_matrix(a, true, left.matrix));
   DLBRIDGE_TRY(as_matrix(b, false, right.matrix));
@@ -161,7 +184,7 @@ Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
   for (const std::int64_t extent : batch) batches_count *= extent;
   if (c.size != 0) {
     if (left.ready->size == 0) DLBRIDGE_TRY(assign(c, Input{nullptr, Scalar::of_int(0)}, "matmul"));
-    else DLBRIDGE_TRY(launch(left, right, dtype, batches_count, c));
+    else DLBRIDGE_TRY(launch(left, right, batches_count, c, conjugates));
   }
   std::int64_t final_shape[kMaxDims];
   std::size_t n = 0;
@@ -175,6 +198,10 @@ Status matmul(const Tensor& a, const Tensor& b, Tensor& result) {
   bool viewed = true;
   return reshape_view(c, {final_shape, n}, Order::kC, result, viewed);
 }
+
+}  // namespace
+
+Status matmul(const Tensor& a, const Tensor& b, Tensor& result) { return multiply(a, b, false, result); }
 
 namespace {
 // With an axis of extent 1 before axis `at`.
@@ -191,6 +218,18 @@ Status with_unit_axis(const Tensor& x, int at, Tensor& out) {
   const auto ndim = static_cast<std::size_t>(x.dl.ndim) + 1;
   return make_view(x, {shape, ndim}, {strides, ndim}, 0, out);
 }
+
+Status sum_products(const Tensor& a, const Tensor& b, bool conjugates, Tensor& result) {
+  if (a.dl.ndim == 1 && b.dl.ndim == 1) return multiply(a, b, conjugates, result);
+  Tensor row, column, product;
+  DLBRIDGE_TRY(with_unit_axis(a, a.dl.ndim - 1, row));
+  DLBRIDGE_TRY(with_unit_axis(b, b.dl.ndim, column));
+  DLBRIDGE_TRY(multiply(row, column, conjugates, product));
+  const auto ndim = static_cast<std::size_t>(product.dl.ndim) - 2;
+  DLBRIDGE_TRY(make_view(product, {product.dl.shape, ndim}, {product.dl.strides, ndim}, 0, result));
+  result.flags = product.flags;  // it outlives what it is a view of
+  return {};
+}
 }  // namespace
 
 Status vecdot(const Tensor& a, const Tensor& b, Tensor& result) {
@@ -199,15 +238,12 @@ Status vecdot(const Tensor& a, const Tensor& b, Tensor& result) {
   if (n != other)
     return malformed(std::to_string(n) + " and " + std::to_string(other) +
                      " elements along the axis; they must be equal");
-  if (a.dl.ndim == 1 && b.dl.ndim == 1) return matmul(a, b, result);
-  Tensor row, column, product;
-  DLBRIDGE_TRY(with_unit_axis(a, a.dl.ndim - 1, row));
-  DLBRIDGE_TRY(with_unit_axis(b, b.dl.ndim, column));
-  DLBRIDGE_TRY(matmul(row, column, product));
-  const auto ndim = static_cast<std::size_t>(product.dl.ndim) - 2;
-  DLBRIDGE_TRY(make_view(product, {product.dl.shape, ndim}, {product.dl.strides, ndim}, 0, result));
-  result.flags = product.flags;  // it outlives what it is a view of
-  return {};
+  const bool conjugates = is_complex(dtype_of(a));
+  if (!conjugates || is_host(a.dl.device)) return sum_products(a, b, conjugates, result);
+  const Input input{&a, {}};
+  Tensor conjugate;
+  DLBRIDGE_TRY(elementwise(Op::kConjugate, {&input, 1}, {}, conjugate));
+  return sum_products(conjugate, b, false, result);
 }
 
 namespace {

@@ -363,6 +363,7 @@ struct MatmulArgs {
   std::int64_t c_batch;
   Workspace workspace;
   StreamHandle stream;
+  bool conjugates = false;  // the conjugate of `a` is meant; on the host
 };
 
 enum class MatrixOp : std::uint8_t { kCholesky, kDet, kSlogdet, kInv, kSolve };

@@ -93,7 +93,8 @@ class Blas {
       T* const y = part(p.y, i, p.y_batch);
       if constexpr (is_complex_v<T>) {
         using Dot = void (*)(Int, const T*, Int, const T*, Int, T*);
-        reinterpret_cast<Dot>(routines_.dot)(Int(p.k), row, Int(p.column), x, Int(p.x_stride), y);
+        const auto dot = reinterpret_cast<Dot>(args_.conjugates ? routines_.conjugate_dot : routines_.dot);
+        dot(Int(p.k), row, Int(p.column), x, Int(p.x_stride), y);
       } else {
         using Dot = T (*)(Int, const T*, Int, const T*, Int);
         *y = reinterpret_cast<Dot>(routines_.dot)(Int(p.k), row, Int(p.column), x, Int(p.x_stride));
@@ -111,7 +112,9 @@ class Blas {
 
 bool multiply_by_blas(const MatmulArgs& args) noexcept {
   if (!contains(kOpenBlasSet, args.dtype) || args.m * args.n < 1 || args.k < 1) return false;
-  if (args.batch * args.m * args.n * args.k < kBlasFrom) return false;
+  const bool is_dot = args.m == 1 && args.n == 1;
+  if (is_dot ? args.k < kBlasDotFrom : args.batch * args.m * args.n * args.k < kBlasFrom) return false;
+  if (args.conjugates && !is_dot) return false;
   const OpenBlas* library = find_openblas();
   if (library == nullptr) return false;
   return visit_dtype<kOpenBlasSet>(

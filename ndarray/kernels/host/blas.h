@@ -5,8 +5,9 @@
 
 namespace dlbridge::nd::host_kernels {
 
-inline constexpr std::int64_t kBlasFrom =
-    4096;  // multiplications: below, a call and its checks cost more than they save
+// Multiplications: below, a call and its checks cost more than they save. That of one dot product has no checks.
+inline constexpr std::int64_t kBlasFrom = 4096;
+inline constexpr std::int64_t kBlasDotFrom = 128;
 
 // Does the product and returns true; false where there is no BLAS, or none for its dtype, strides or size. Any thread.
 bool multiply_by_blas(const MatmulArgs& args) noexcept;

@@ -11,6 +11,7 @@
 #include "ndarray/kernels/functors/matmul_types.h"
 #include "ndarray/kernels/functors/reduction.h"
 #include "ndarray/kernels/host/blas.h"
+#include "ndarray/kernels/host/elementwise_loops.h"
 #include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/kernels/host/thin_products.h"
 
@@ -288,7 +289,33 @@ DLBRIDGE_ND_CLONES void multiply_bools(const MatmulArgs& p) noexcept {
 
 }  // namespace
 
+namespace {
+
+int multiply_conjugate(MatmulArgs args) {
+  if (multiply_by_blas(args)) return 0;
+  const std::int64_t size = info(args.dtype).itemsize, rows = args.batch * args.m;
+  const std::unique_ptr<char[]> copy(new (std::nothrow) char[static_cast<std::size_t>(rows * args.k * size)]);
+  if (copy == nullptr) return kErrorMemory;
+  const InnerLoop conjugate = find_arithmetic_loop(Op::kConjugate, args.dtype);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t from = row / args.m * args.a_batch + row % args.m * args.a_row;
+    char* const data[] = {copy.get() + row * args.k * size,
+                          static_cast<char*>(const_cast<void*>(args.a)) + from * size};
+    const std::int64_t strides[] = {size, args.a_column * size};
+    conjugate(data, strides, args.k);
+  }
+  args.a = copy.get();
+  args.a_batch = args.m * args.k;
+  args.a_row = args.k;
+  args.a_column = 1;
+  args.conjugates = false;
+  return matmul(args);
+}
+
+}  // namespace
+
 int matmul(const MatmulArgs& args) {
+  if (args.conjugates) return multiply_conjugate(args);
   if (multiply_thin(args)) return 0;
   if (args.dtype == DType::kBool) return multiply_bools(as_row(args)), 0;
   if (multiply_by_blas(args)) return 0;

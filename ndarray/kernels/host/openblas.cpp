@@ -22,14 +22,16 @@ struct Naming {
 };
 
 bool read_routines(const Naming& naming, OpenBlas& out) {
-  static constexpr const char* kBlas[][3] = {{"sgemm", "sgemv", "sdot"},
-                                             {"dgemm", "dgemv", "ddot"},
-                                             {"cgemm", "cgemv", "cdotu_sub"},
-                                             {"zgemm", "zgemv", "zdotu_sub"}};
+  static constexpr const char* kBlas[][4] = {{"sgemm", "sgemv", "sdot", "sdot"},
+                                             {"dgemm", "dgemv", "ddot", "ddot"},
+                                             {"cgemm", "cgemv", "cdotu_sub", "cdotc_sub"},
+                                             {"zgemm", "zgemv", "zdotu_sub", "zdotc_sub"}};
   for (int i = 0; i < 4; ++i) {
     BlasRoutines& of_one = out.blas[i];
-    of_one = {naming.blas(kBlas[i][0]), naming.blas(kBlas[i][1]), naming.blas(kBlas[i][2])};
-    if (of_one.gemm == nullptr || of_one.gemv == nullptr || of_one.dot == nullptr) return false;
+    const auto& names = kBlas[i];
+    of_one = {naming.blas(names[0]), naming.blas(names[1]), naming.blas(names[2]), naming.blas(names[3])};
+    for (const void* const routine : {of_one.gemm, of_one.gemv, of_one.dot, of_one.conjugate_dot})
+      if (routine == nullptr) return false;
   }
   static constexpr const char* kLapack[][9] = {
       {"dgetrf", "dgesv", "dpotrf", "dsyevd", "dgeev", "dgelsd", "dgesdd", "dgeqrf", "dorgqr"},

@@ -12,7 +12,7 @@ inline constexpr DTypeSet kOpenBlasSet =
     bit(DType::kFloat32) | bit(DType::kFloat64) | bit(DType::kComplex64) | bit(DType::kComplex128);
 
 struct BlasRoutines {  // of one dtype, by the interface of C
-  void *gemm, *gemv, *dot;
+  void *gemm, *gemv, *dot, *conjugate_dot;
 };
 struct LapackRoutines {  // of one dtype, by that of Fortran
   void *getrf, *gesv, *potrf, *evd, *geev, *gelsd, *gesdd, *geqrf, *orgqr;

@@ -110,7 +110,7 @@ def vdot(a: ArrayLike, b: ArrayLike) -> ndarray:
         x, y = x.ravel(), y.ravel()
     if x.size != y.size:
         raise ValueError(f"vdot(): {x.size} and {y.size} elements; they must be equal")
-    return _native.matmul(x.conj(), y)
+    return _native.vecdot(x, y)
 
 
 def inner(a: ArrayLike, b: ArrayLike) -> ndarray:
@@ -150,7 +150,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
         if low and not -low <= position < low:
             normalize_axis(position, low, "vecdot")
         a, b = (moveaxis(x, position, -1) if low else x for x in (a, b))
-    return _native.vecdot(a.conj(), b)
+    return _native.vecdot(a, b)
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> ndarray:

@@ -154,7 +154,7 @@ PyObject* matmul(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
-constexpr char kVecdot[] = "vecdot($module, x1, x2)\n--\n\nThe sums of products along the last axes.";
+constexpr char kVecdot[] = "vecdot($module, x1, x2)\n--\n\nThe sums of products along the last axes, of x1 conjugated.";
 PyObject* vecdot(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
 }

@@ -51,6 +51,32 @@ def compare_all_layouts(dtype):
     check(nd.asarray(stacks[0]) @ nd.asarray(stacks[1]), stacks[0] @ stacks[1], rtol=TOLERANCE.get(dtype, 1e-9))
 
 
+VECTORS = {
+    "side by side": lambda xp, x, n: x[:n],
+    "every other": lambda xp, x, n: x[: 2 * n : 2],
+    "backwards": lambda xp, x, n: x[:n][::-1],
+    "one repeated": lambda xp, x, n: xp.broadcast_to(x[:1], (n,)),
+}
+
+
+def compare_vectors(dtype):
+    """As many terms as our own loops take and as BLAS does; the first vector of vdot and vecdot is conjugated."""
+    whole = np.random.default_rng(4).integers(1, 5, 11_000)
+    whole = (whole - 2j * whole[::-1] if dtype.startswith("complex") else whole % 3).astype(dtype)
+    ours = nd.array(whole, device="cpu")
+    for n in (0, 1, 7, 127, 128, 1000, 5000):
+        for one, other in itertools.product(VECTORS.values(), repeat=2):
+            x, y = one(np, whole, n), other(np, whole[5:], n)
+            a, b = one(nd, ours, n), other(nd, ours[5:], n)
+            check(nd.dot(a, b), np.dot(x, y), rtol=TOLERANCE.get(dtype, 1e-9))
+            check(nd.vdot(a, b), np.vdot(x, y), rtol=TOLERANCE.get(dtype, 1e-9))
+            check(nd.vecdot(a, b), np.vdot(x, y), rtol=TOLERANCE.get(dtype, 1e-9))
+    table, line = whole[:900].reshape(6, 150), whole[900:1050]
+    a, b = ours[:900].reshape(6, 150), ours[900:1050]
+    check(nd.vecdot(a, b), table.conj() @ line, rtol=TOLERANCE.get(dtype, 1e-9))
+    check(nd.vecdot(b, a[:, ::-1]), table[:, ::-1] @ line.conj(), rtol=TOLERANCE.get(dtype, 1e-9))
+
+
 DTYPES = ["float32", "float64", "complex64", "complex128", "int64", "bool"]
 
 
@@ -59,13 +85,20 @@ def test_products_of_every_layout(dtype):
     compare_all_layouts(dtype)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "uint8"])
+def test_sums_of_products_of_vectors_as_they_lie(dtype):
+    compare_vectors(dtype)
+
+
 def test_products_without_the_blas_of_the_process():
     here = pathlib.Path(__file__)
     code = f"""
 import sys
 sys.path += {[str(here.parent), str(here.parents[2])]}
 import test_nd_products as t
-for dtype in {DTYPES}: t.compare_all_layouts(dtype)
+for dtype in {DTYPES}:
+    t.compare_all_layouts(dtype)
+    t.compare_vectors(dtype)
 """
     run_python(code, DLBRIDGE_BLAS="0")
 
