@@ -172,18 +172,16 @@ DLBRIDGE_ND_HD inline bool divides_badly(A b) noexcept {
   else return b == A(0);
 }
 
-// C's remainder of floats. A device waits for the library's, which divides bit by bit: so where the quotient is small
-// enough to be rounded to the whole number below it or to the next, and then the rest is exact by one instruction.
+// C's remainder of floats, which the library divides for bit by bit. So where the quotient is small enough it is rounded
+// to the whole number below it or to the next, and then the rest is exact by one instruction.
 template <class T>
 DLBRIDGE_ND_HD inline T float_remainder(T a, T b) noexcept {
-#if defined(__CUDA_ARCH__)
   constexpr T kExact = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);
   const T size = std::fabs(b), whole = std::trunc(std::fabs(a) / size);
   if (whole < kExact && !is_inf(size)) {
     const T rest = std::fma(-whole, size, std::fabs(a));
     return std::copysign(rest < T(0) ? rest + size : rest, a);
   }
-#endif
   return std::fmod(a, b);
 }
 
@@ -197,7 +195,6 @@ DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
       return static_cast<A>(quotient - (((a ^ b) < 0) && static_cast<A>(quotient * b) != a));
     else return quotient;
   } else {
-#if defined(__CUDA_ARCH__)
     // One division for three. The formula below gives the whole number under the true quotient up to here; the rounded
     // one may be that, or the next, and then the rest is exact.
     constexpr A kSure = sizeof(A) == 4 ? A(0x1p21) : A(0x1p50);
@@ -208,7 +205,6 @@ DLBRIDGE_ND_HD inline A floor_divide(A a, A b) noexcept {
       const A rest = std::fma(-near, b, a);
       return rest != A(0) && (rest < A(0)) != (b < A(0)) ? near - A(1) : near;
     }
-#endif
     if (b == A(0)) return a / b;
     const A mod = float_remainder(a, b);
     A quotient = (a - mod) / b;
