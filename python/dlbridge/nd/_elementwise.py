@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import index
+from itertools import accumulate
+from operator import index, mul
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_operands, check_out, into
@@ -243,20 +244,47 @@ def i0(x: ArrayLike) -> ndarray:
     positive, and the asymptotic one from there (Abramowitz, Stegun 9.6.12, 9.7.1)."""
     x = as_array(x)
     x = _as_reals(x if is_inexact(x) else x.astype("float64"), "i0")
-    wide = _native.absolute(x).astype("float64")
-    near, far = _native.minimum(wide, _I0_LIMIT), _native.maximum(wide, _I0_LIMIT)
-    quarter, series = near * near * 0.25, near * 0 + 1
-    for k in range(40, 0, -1):
-        series = series * quarter / (k * k) + 1
-    inverse, tail = 0.125 / far, far * 0 + 1
-    for k in range(24, 0, -1):
-        tail = tail * inverse * ((2 * k - 1) ** 2 / k) + 1
+    wide = _native.absolute(x).astype("float64", copy=False)
+    if not isinstance(wide, _native.HostArray):
+        return _native.where(wide <= _I0_LIMIT, _i0_near(wide), _i0_far(wide)).astype(x.dtype)
+    result = _native.empty_like(wide)
+    flat, out = wide.ravel("K"), result.ravel("K")
+    for first in range(0, wide.size, _I0_BLOCK):  # so many stay in the cache from term to term
+        part, target = flat[first : first + _I0_BLOCK], out[first : first + _I0_BLOCK]
+        target[...] = _i0_near(part)
+        is_far = part > _I0_LIMIT
+        if bool(is_far.any()):
+            target[is_far] = _i0_far(part[is_far])
+    return result.astype(x.dtype, copy=False)
+
+
+_I0_LIMIT, _I0_BLOCK = 20.0, 16384
+
+
+def _i0_near(x: ndarray) -> ndarray:
+    near = _native.minimum(x, _I0_LIMIT)
+    return _polynomial(near * near * 0.25, _I0_NEAR)
+
+
+def _i0_far(x: ndarray) -> ndarray:
+    far = _native.maximum(x, _I0_LIMIT)
+    tail = _polynomial(0.125 / far, _I0_FAR)
     half = _native.exp(far * 0.5)  # twice: the whole overflows before its time
-    large = half * tail / _native.sqrt(far * 6.283185307179586) * half
-    return _native.where(wide <= _I0_LIMIT, series, _native.where(_native.isinf(wide), wide, large)).astype(x.dtype)
+    return _native.where(_native.isinf(x), x, half * tail / _native.sqrt(far * 6.283185307179586) * half)
 
 
-_I0_LIMIT = 20.0
+def _polynomial(x: ndarray, factors: tuple[float, ...]) -> ndarray:
+    """Of these factors, that of the highest power last."""
+    total = _native.full_like(x, factors[-1])
+    for factor in factors[-2::-1]:
+        total *= x
+        total += factor
+    return total
+
+
+# Products of the ratios from term to term.
+_I0_NEAR = tuple(accumulate((1 / (k * k) for k in range(1, 41)), mul, initial=1.0))
+_I0_FAR = tuple(accumulate(((2 * k - 1) ** 2 / k for k in range(1, 25)), mul, initial=1.0))
 
 
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
