@@ -196,7 +196,7 @@ NO_THRESHOLD: dict[str, str] = {
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn host/vector_sort_quick.h:kFew
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp
-        cuda/join.cu:kThreads cuda/pad.cu:kThreads cuda/triangle.cu:kThreads
+        cuda/triangle.cu:kThreads cuda/wide_writes.cuh:kElements cuda/wide_writes.cuh:kWriters
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
         cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
         cuda/multinomial.cu:kThreads cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks

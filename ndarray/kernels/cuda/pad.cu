@@ -3,13 +3,12 @@
 
 #include <cstdint>
 
+#include "ndarray/kernels/cuda/wide_writes.cuh"
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/divider.h"
 
 namespace dlbridge::nd::cuda_kernels {
 namespace {
-
-constexpr int kThreads = 256;
 
 template <class U>
 struct PadParams {
@@ -51,18 +50,15 @@ __device__ void copy_inside(const unsigned char* from, std::int64_t stride, T (&
 }
 
 template <class T, class U>
-__global__ void __launch_bounds__(kThreads) pad_rows(const __grid_constant__ PadParams<U> p) {
-  constexpr int kElements = 16 / sizeof(T);
-  const U first = (static_cast<U>(blockIdx.x) * kThreads + threadIdx.x) * kElements;
-  if (first >= p.size) return;
+__global__ void __launch_bounds__(kWriters) pad_rows(const __grid_constant__ PadParams<U> p) {
+  constexpr int kElements = WideValue<T>::kElements;
+  U first;
+  int count;
+  if (!find_elements<T>(p.size, first, count)) return;
   U row = first;
   U column = p.shape[0].split(row);
   const unsigned char* from = find_row(p, row);
-  const int count = p.size - first < kElements ? static_cast<int>(p.size - first) : kElements;
-  union {
-    uint4 all;
-    T elements[kElements];
-  } values;
+  WideValue<T> values;
   const std::int64_t inside = static_cast<std::int64_t>(column) - p.before[0];
   if (from != nullptr && inside >= 0 && inside + kElements <= p.extent[0] && count == kElements) {
     copy_inside<T>(from + inside * p.strides[0], p.strides[0], values.elements);
@@ -80,18 +76,11 @@ __global__ void __launch_bounds__(kThreads) pad_rows(const __grid_constant__ Pad
       }
     }
   }
-  T* const to = reinterpret_cast<T*>(p.out) + first;
-  if (count == kElements) {
-    *reinterpret_cast<uint4*>(to) = values.all;
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kElements; ++i)
-    if (i < count) to[i] = values.elements[i];
+  write_elements(p.out, first, count, values);
 }
 
 template <class T, class U>
-int launch(const PadArgs& args) {
+int pad_as(const PadArgs& args) {
   PadParams<U> p{};
   p.out = static_cast<unsigned char*>(args.out);
   p.in = static_cast<const unsigned char*>(args.in);
@@ -105,30 +94,13 @@ int launch(const PadArgs& args) {
     p.extent[d] = args.extent[d];
     p.strides[d] = args.strides[d];
   }
-  constexpr U a_block = static_cast<U>(kThreads) * (16 / sizeof(T));
-  const auto blocks = static_cast<unsigned>((p.size + a_block - 1) / a_block);
-  pad_rows<T, U><<<blocks, kThreads, 0, reinterpret_cast<cudaStream_t>(args.stream)>>>(p);
-  return static_cast<int>(cudaGetLastError());
-}
-
-template <class T>
-int launch_sized(const PadArgs& args) {
-  constexpr std::int64_t limit =
-      (std::int64_t{1} << 31) - kThreads * 16;  // the last block's threads count past the end
-  return args.size < limit ? launch<T, std::uint32_t>(args) : launch<T, std::uint64_t>(args);
+  return launch_writers<T, U>(pad_rows<T, U>, p, args.stream);
 }
 
 }  // namespace
 
 int pad(const PadArgs& args) {
-  switch (args.itemsize) {
-    case 1: return launch_sized<std::uint8_t>(args);
-    case 2: return launch_sized<std::uint16_t>(args);
-    case 4: return launch_sized<std::uint32_t>(args);
-    case 8: return launch_sized<uint2>(args);
-    case 16: return launch_sized<uint4>(args);
-    default: return kErrorUnsupported;
-  }
+  return visit_writers(args.itemsize, args.size, [&]<class T, class U>() { return pad_as<T, U>(args); });
 }
 
 }  // namespace dlbridge::nd::cuda_kernels
