@@ -3,15 +3,11 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <utility>
 
 #include "ndarray/core/indexing.h"
 #include "ndarray/kernels/api.h"
 
 namespace dlbridge::nd {
-
-inline Status index_error(std::string message) { return {ErrorCode::kIndex, std::move(message)}; }
 
 // Calls the kernel; `used`: what it reads and writes.
 Status run_index(IndexArgs& args, DLDevice device, std::span<const Tensor* const> used, bool scatter);

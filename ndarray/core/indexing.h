@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "ndarray/core/array.h"
 #include "ndarray/core/elementwise.h"
@@ -21,6 +23,8 @@ struct IndexItem {
   bool has_stop = false;
   const Tensor* array = nullptr;  // kArray: an integer or bool array, on the device of x
 };
+
+inline Status index_error(std::string message) { return {ErrorCode::kIndex, std::move(message)}; }
 
 inline constexpr std::size_t kMaxIndexItems = 2 * static_cast<std::size_t>(kMaxDims);
 
