@@ -128,6 +128,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "core/indexing.cpp:kCached": BYTES,
         "core/indexing.cpp:kRun": ELEMENTS,
+        "core/rows.cpp:kFewRuns": ELEMENTS,
         "host/index.cpp:kPlaces": ELEMENTS,
         "host/index.cpp:kRun": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,

@@ -173,37 +173,21 @@ def _in_a_line(a: ndarray) -> ndarray:
     return a if a.ndim == 1 and isinstance(a, _native.HostArray) else a.ravel()
 
 
-_FEW = 16  # positions: more are masked
+_FEW = 16  # positions that insert() takes by joining what lies between them: others are masked
 
 
-def _few_positions(obj: Any, extent: int) -> list[int] | None:
-    """The positions that an index names, from 0 on, where they are few, and integers that exist; else None."""
-    if isinstance(obj, slice):
-        named = range(*obj.indices(extent))
-        return list(named) if len(named) <= _FEW else None
-    if isinstance(obj, ndarray):
-        if not isinstance(obj, _native.HostArray) or obj.size > _FEW or kind_of(obj.dtype) not in "iu":
-            return None
-        obj = obj.ravel().tolist()
-    given = obj if type(obj) is list else [obj]
-    if len(given) > _FEW or not all(type(k) is int and -extent <= k < extent for k in given):
-        return None
-    return [k + extent if k < 0 else k for k in given]
-
-
-def _between(a: ndarray, axis: int, cuts: list[int], skipped: int) -> list[ndarray]:
-    """The parts of an axis before, between and behind positions in ascending order, behind each of which some are left
-    out."""
+def _between(a: ndarray, axis: int, cuts: list[int]) -> list[ndarray]:
+    """The parts of an axis before, between and behind positions in ascending order."""
     head = (slice(None),) * axis
-    starts, stops = [0, *(cut + skipped for cut in cuts)], [*cuts, a.shape[axis]]
+    starts, stops = [0, *cuts], [*cuts, a.shape[axis]]
     return [a[(*head, slice(start, stop))] for start, stop in zip(starts, stops, strict=True)]
 
 
-def _joined(a: ndarray, axis: int, parts: list[ndarray], keeps_order: bool) -> ndarray:
-    """Parts along an axis, joined in C order; in Fortran's where `a` lies so, and its order is kept."""
+def _joined(a: ndarray, axis: int, parts: list[ndarray]) -> ndarray:
+    """Parts along an axis, joined in C order; in Fortran's where `a` lies so."""
     n = sum(part.shape[axis] for part in parts)
     in_c, in_fortran = a._flags[:2]
-    order = "F" if keeps_order and in_fortran and not in_c else "C"
+    order = "F" if in_fortran and not in_c else "C"
     out = _native.empty((*a.shape[:axis], n, *a.shape[axis + 1 :]), a.dtype, device=a.device, order=order)
     return _native.concatenate(parts, axis, out)
 
@@ -219,14 +203,9 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> ndarray:
         return kept_rows
     a = as_array(arr)
     if axis is None:
-        a, axis = _in_a_line(a), 0
+        a, axis = a.ravel(), 0
     axis = normalize_axis(axis, a.ndim, "delete")
     extent = a.shape[axis]
-    if isinstance(a, _native.HostArray):
-        few = _few_positions(obj, extent)
-        if few is not None:
-            # As NumPy's, in Fortran's order where `a` is, unless positions of the first axis are listed.
-            return _joined(a, axis, _between(a, axis, sorted(set(few)), 1), axis > 0 or isinstance(obj, (int, slice)))
     kept = _native.empty((extent,), "bool", device=a.device)
     kept.fill(True)
     if isinstance(obj, slice):
@@ -257,8 +236,8 @@ def _insert_few(a: ndarray, axis: int, positions: list[int], new: ndarray) -> nd
     head = (slice(None),) * axis
     order = sorted(range(len(positions)), key=positions.__getitem__)
     added = [new] if len(positions) == 1 else [new[(*head, slice(k, k + 1))] for k in order]
-    first, *rest = _between(a, axis, [positions[k] for k in order], 0)
-    return _joined(a, axis, [first, *(x for pair in zip(added, rest, strict=True) for x in pair)], True)
+    first, *rest = _between(a, axis, [positions[k] for k in order])
+    return _joined(a, axis, [first, *(x for pair in zip(added, rest, strict=True) for x in pair)])
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> ndarray:

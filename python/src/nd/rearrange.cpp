@@ -61,7 +61,7 @@ PyObject* pad_on_device(PyObject*, const Call& a) {
 
 // --- delete() and insert() on the host: see host_only.h --------------------------------------------------------------
 
-// A host array in C order and one of its axes; all of them as one for None.
+// A host array and one of its axes; all of them as one for None.
 struct RowsArgument {
   const Tensor* x = nullptr;
   Tensor flat;
@@ -71,7 +71,7 @@ struct RowsArgument {
 
 bool parse_rows(PyObject* array, PyObject* axis, RowsArgument& out, const char* operation) {
   out.x = host_array(array);
-  if (out.x == nullptr || !core::lies_ready(*out.x)) return false;
+  if (out.x == nullptr) return false;
   if (axis == nullptr) {
     std::int64_t shape[1] = {out.x->size};
     throw_if_bad(core::reshape(*out.x, shape, core::Order::kC, std::nullopt, out.flat), operation);
@@ -133,20 +133,30 @@ bool mark_rows(PyObject* object, std::vector<std::uint8_t>& marks) {
   return true;
 }
 
+// A number, also of a list or an array.
+bool names_one(PyObject* object) {
+  if (const Tensor* given = host_array(object)) return given->size == 1 && core::is_integer(core::dtype_of(*given));
+  return PyLong_Check(object) || (PyList_Check(object) && PyList_GET_SIZE(object) == 1);
+}
+
 constexpr char kDelete[] = "delete()";
 constexpr char kDeleteOnHost[] = "delete_on_host($module, x, places, axis=None)\n--\n\n"
-                                 "delete() of a dense host array; None for others.";
+                                 "delete() of a host array; None for others.";
 PyObject* delete_on_host(PyObject*, const Call& a) {
   RowsArgument rows;
   if (!parse_rows(a.given(0), a[2], rows, a.operation())) Py_RETURN_NONE;
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(rows.extent()));
   if (!mark_rows(a.given(1), marks)) Py_RETURN_NONE;
-  return make_result(a.operation(), [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, out); });
+  // NumPy cuts out a slice or one row, and takes what is left of others by a mask.
+  const bool is_cut = PySlice_Check(a.given(1)) || names_one(a.given(1));
+  const core::RowOrder order = is_cut ? core::RowOrder::kAsGiven : core::RowOrder::kRowsOutermost;
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, order, out); });
 }
 
 constexpr char kCompress[] = "compress()";
 constexpr char kCompressOnHost[] = "compress_on_host($module, condition, x, axis=None)\n--\n\n"
-                                   "compress() of a dense host array by a vector of bools; None for others.";
+                                   "compress() of a host array by a vector of bools; None for others.";
 PyObject* compress_on_host(PyObject*, const Call& a) {
   const Tensor* condition = host_array(a.given(0));
   RowsArgument rows;
@@ -159,7 +169,8 @@ PyObject* compress_on_host(PyObject*, const Call& a) {
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(rows.extent()), 1);
   const auto* const chosen = core::elements<std::uint8_t>(*ready);
   std::transform(chosen, chosen + condition->size, marks.begin(), [](std::uint8_t byte) { return byte == 0 ? 1 : 0; });
-  return make_result(a.operation(), [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, out); });
+  return make_result(a.operation(),
+                     [&](Tensor& out) { return core::drop_rows(*rows.x, rows.axis, marks, core::RowOrder::kC, out); });
 }
 
 // A real number, as an array of it would be cast.
@@ -177,7 +188,7 @@ bool parse_row_value(PyObject* object, core::Scalar& out) {
 
 constexpr char kInsert[] = "insert()";
 constexpr char kInsertOnHost[] = "insert_on_host($module, x, places, value, axis=None)\n--\n\n"
-                                 "insert() of one real number into a dense host array; None for others.";
+                                 "insert() of one real number into a host array; None for others.";
 PyObject* insert_on_host(PyObject*, const Call& a) {
   RowsArgument rows;
   core::Scalar value;
