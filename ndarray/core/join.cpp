@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "dlbridge/dims.h"
 #include "ndarray/core/copy.h"
+#include "ndarray/core/indexing.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
 
@@ -206,33 +208,87 @@ Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out) {
   return reshape(wide, {shape, n}, Order::kC, true, out);
 }
 
-Status repeated_positions(const Tensor& counts, Tensor& out) {
-  const auto count_at = [&](std::int64_t i) {  // it may lie at an odd address
-    std::int64_t count;
-    std::memcpy(&count, static_cast<const char*>(counts.dl.data) + i * counts.itemsize(), sizeof count);
-    return count;
-  };
-  std::int64_t total = 0;
-  for (std::int64_t i = 0; i < counts.size; ++i) {
-    const std::int64_t count = count_at(i);
+namespace {
+
+// Of its own: another thread may write to the array meanwhile. It may lie at an odd address.
+Status read_counts(const Tensor& counts, std::vector<std::int64_t>& out, std::int64_t& total) {
+  out.resize(static_cast<std::size_t>(counts.size));
+  const char* from = static_cast<const char*>(counts.dl.data);
+  const std::int64_t step = counts.size > 1 ? counts.dl.strides[0] * counts.itemsize() : 0;
+  for (std::int64_t& count : out) {
+    std::memcpy(&count, from, sizeof count);
+    from += step;
+  }
+  std::uint64_t bits = 0, sum = 0;
+  for (const std::int64_t count : out) {
+    bits |= static_cast<std::uint64_t>(count);
+    sum += static_cast<std::uint64_t>(count);
+  }
+  total = static_cast<std::int64_t>(sum);
+  if (bits >> 32 == 0 && out.size() >> 31 == 0) return {};  // no sum of so many is past 63 bits
+  total = 0;
+  for (const std::int64_t count : out) {
     if (count < 0) return malformed("repeats " + std::to_string(count) + " is negative; it is a number of times");
     if (__builtin_add_overflow(total, count, &total)) return overflow("the repeats add up to more than 63 bits");
   }
-  DLBRIDGE_TRY(make_array(out, DType::kInt64, {&total, 1}, counts.dl.device));
-  auto* position = static_cast<std::int64_t*>(out.dl.data);
-  std::int64_t* const end = position + total;
-  // Another thread may have written to the counts since: no more than there is room for is believed. Small counts,
-  // which no branch can tell apart, are written as the largest of them, and the next position over what is too much.
-  constexpr std::int64_t kSmall = 4;
-  for (std::int64_t i = 0; i < counts.size; ++i) {
-    const std::int64_t count = std::clamp(count_at(i), std::int64_t{0}, end - position);
-    if (count > kSmall || end - position < kSmall) std::fill_n(position, count, i);
-    else
-      for (std::int64_t k = 0; k < kSmall; ++k) position[k] = i;
-    position += count;
-  }
-  std::fill(position, end, 0);
   return {};
+}
+
+// Elements of a vector, one of kBytes every `step` of them. Small counts, which no branch can tell apart, are written
+// as the largest of them, and the next element over what is too much.
+template <std::size_t kBytes>
+void repeat_elements(const char* from, std::int64_t step, const std::vector<std::int64_t>& counts, char* to,
+                     std::int64_t total) noexcept {
+  constexpr std::int64_t kSmall = 4, kItem = kBytes;
+  const char* const end = to + total * kItem;
+  for (const std::int64_t count : counts) {
+    char element[kBytes];
+    std::memcpy(element, from, kBytes);
+    from += step * kItem;
+    const std::int64_t first = end - to < kSmall * kItem ? 0 : kSmall;
+    if (first != 0)
+      for (std::int64_t k = 0; k < kSmall; ++k) std::memcpy(to + k * kItem, element, kBytes);
+    for (std::int64_t k = first; k < count; ++k) std::memcpy(to + k * kItem, element, kBytes);
+    to += count * kItem;
+  }
+}
+
+Status repeat_vector(const Tensor& x, const std::vector<std::int64_t>& counts, std::int64_t total, Tensor& out) {
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), {&total, 1}, x.dl.device));
+  const Tensor* const used[] = {&x, &out};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  const auto write = [&]<std::size_t kBytes>() {
+    repeat_elements<kBytes>(static_cast<const char*>(x.dl.data), x.dl.strides[0], counts,
+                            static_cast<char*>(out.dl.data), total);
+  };
+  switch (x.itemsize()) {
+    case 1: write.template operator()<1>(); break;
+    case 2: write.template operator()<2>(); break;
+    case 4: write.template operator()<4>(); break;
+    case 8: write.template operator()<8>(); break;
+    default: write.template operator()<16>();
+  }
+  return call.end(0, "repeat");
+}
+
+}  // namespace
+
+Status repeat_by(const Tensor& x, int axis, const Tensor& counts, Tensor& out) {
+  std::vector<std::int64_t> times;
+  std::int64_t total = 0;
+  DLBRIDGE_TRY(read_counts(counts, times, total));
+  if (x.dl.ndim == 1) return repeat_vector(x, times, total, out);
+  Tensor positions;
+  DLBRIDGE_TRY(make_array(positions, DType::kInt64, {&total, 1}, x.dl.device));
+  std::vector<std::int64_t> places(times.size());
+  std::iota(places.begin(), places.end(), std::int64_t{0});
+  repeat_elements<sizeof(std::int64_t)>(reinterpret_cast<const char*>(places.data()), 1, times,
+                                        static_cast<char*>(positions.dl.data), total);
+  std::vector<IndexItem> items(static_cast<std::size_t>(axis) + 1);
+  items.back().kind = IndexItem::Kind::kArray;
+  items.back().array = &positions;
+  return gather_at(x, items, out);
 }
 
 }  // namespace dlbridge::nd

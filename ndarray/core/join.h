@@ -22,7 +22,7 @@ Status stack(std::span<const Tensor* const> parts, int axis, const JoinOptions& 
 
 // Each part along an axis, `times` times.
 Status repeat(const Tensor& x, int axis, std::int64_t times, Tensor& out);
-// On the host: position i counts[i] times, for each i; `counts` is int64, dense, on one axis, and so is `out`.
-Status repeated_positions(const Tensor& counts, Tensor& out);
+// On the host: part i of an axis counts[i] times, for each i; `counts` is an int64 vector as long as the axis.
+Status repeat_by(const Tensor& x, int axis, const Tensor& counts, Tensor& out);
 
 }  // namespace dlbridge::nd

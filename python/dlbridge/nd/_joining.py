@@ -98,6 +98,9 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     waits for it). ValueError for negative numbers or another length. Source: Array API 2024.12.
     """
     a = as_array(a)
+    repeated = _native.repeat_by(a, repeats, axis)
+    if repeated is not None:
+        return repeated
     if isinstance(repeats, (list, tuple, ndarray)):
         given = as_array(repeats, a)
         if given.ndim > 1:
@@ -109,7 +112,13 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
             if axis is None:
                 a, axis = a.ravel(), 0
             axis = normalize_axis(axis, a.ndim, "repeat")
-            return _native.take(a, _repeated_positions(counts, a.shape[axis], axis), axis)
+            if counts.size != a.shape[axis]:
+                raise ValueError(
+                    f"repeat(): {counts.size} repeats for {a.shape[axis]} elements of axis {axis}; give one for each, "
+                    "or one for all"
+                )
+            repeated = _native.repeat_by(a, counts, axis)
+            return _native.take(a, _repeated_positions(counts), axis) if repeated is None else repeated
         repeats = counts.item()
     times = index(repeats)
     if times < 0:
@@ -117,16 +126,10 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     return _native.repeat_each(a, times, axis)
 
 
-def _repeated_positions(counts: ndarray, extent: int, axis: int) -> ndarray:
-    """Position i counts[i] times, for each i."""
-    if counts.size != extent:
-        raise ValueError(
-            f"repeat(): {counts.size} repeats for {extent} elements of axis {axis}; give one for each, or one for all"
-        )
-    if extent == 0:
+def _repeated_positions(counts: ndarray) -> ndarray:
+    """Position i counts[i] times, for each i, on a device."""
+    if counts.size == 0:
         return counts
-    if isinstance(counts, _native.HostArray):
-        return _native.repeated_positions(counts)
     if int(counts.min()) < 0:
         raise ValueError(f"repeat(): repeats {int(counts.min())} is negative; it is a number of times")
     ends = counts.cumsum()

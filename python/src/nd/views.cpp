@@ -9,7 +9,7 @@
 #include "ndarray/core/overlap.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/threads.h"
-#include "python/src/nd/call.h"
+#include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
 
 namespace dlbridge::py::nd {
@@ -119,26 +119,37 @@ PyObject* join(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
+// An array and one of its axes; of its elements on one axis for None.
+const Tensor* axis_of(const Call& a, std::size_t argument, const Tensor& x, Tensor& flat, int& axis) {
+  axis = a[argument] == nullptr ? 0 : a.axis(argument, x.dl.ndim);
+  if (a[argument] != nullptr) return &x;
+  throw_if_bad(core::flatten(x, core::CopyOrder::kC, false, flat), a.operation());
+  return &flat;
+}
+
 constexpr char kRepeatEach[] = "repeat_each($module, x, times, axis=None)\n--\n\n"
                                "Each part along an axis `times` times; None: each element of the flattened array.";
 constexpr char kRepeatName[] = "repeat()";
 PyObject* repeat_each(PyObject*, const Call& a) {
-  const Tensor* x = &a.array(0);
   Tensor flat;
-  if (a[2] == nullptr) {
-    throw_if_bad(core::flatten(*x, core::CopyOrder::kC, false, flat), a.operation());
-    x = &flat;
-  }
-  const int axis = a[2] == nullptr ? 0 : a.axis(2, x->dl.ndim);
+  int axis = 0;
+  const Tensor* x = axis_of(a, 2, a.array(0), flat, axis);
   const std::int64_t times = a.integer(1, 1);
   return make_result(a.operation(), [&](Tensor& out) { return core::repeat(*x, axis, times, out); });
 }
 
-constexpr char kRepeatedPositions[] = "repeated_positions($module, counts, /)\n--\n\n"
-                                      "Position i counts[i] times, for each i; of a dense int64 vector on the host.";
-PyObject* repeated_positions(PyObject*, PyObject* object) {
-  const Tensor& counts = need_array(object, kRepeatName);
-  return make_result(kRepeatName, [&](Tensor& out) { return core::repeated_positions(counts, out); });
+constexpr char kRepeatBy[] = "repeat_by($module, x, counts, axis=None)\n--\n\n"
+                             "Part i along an axis counts[i] times; of host arrays, an int64 vector that is as long as "
+                             "the axis. None for others.";
+PyObject* repeat_by(PyObject*, const Call& a) {
+  const Tensor *given = host_array(a.given(0)), *counts = host_array(a.given(1));
+  if (given == nullptr || counts == nullptr || counts->dl.ndim != 1 || core::dtype_of(*counts) != DType::kInt64)
+    Py_RETURN_NONE;
+  Tensor flat;
+  int axis = 0;
+  const Tensor* x = axis_of(a, 2, *given, flat, axis);
+  if (counts->size != x->dl.shape[axis]) Py_RETURN_NONE;
+  return make_result(a.operation(), [&](Tensor& out) { return core::repeat_by(*x, axis, *counts, out); });
 }
 
 constexpr char kSharesMemory[] =
@@ -168,12 +179,11 @@ PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
 }
 
 void init_views(PyObject* module) {
-  add_functions(
-      module,
-      {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kRealPart, real_part>(),
-       method<kImaginaryPart, imaginary_part>(), method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
-       method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>(),
-       method<kRepeatEach, repeat_each, kRepeatName>(), method<kRepeatedPositions, repeated_positions>()});
+  add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
+                         method<kRealPart, real_part>(), method<kImaginaryPart, imaginary_part>(),
+                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
+                         method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>(),
+                         method<kRepeatEach, repeat_each, kRepeatName>(), method<kRepeatBy, repeat_by, kRepeatName>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -47,3 +47,18 @@ def test_numbers_are_put_into_rows_of_any_layout(places):
                 got, want = nd.insert(x, places, 7, axis), np.insert(a, places, 7, axis)
                 same(got, want)
                 assert got.strides == want.strides
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64", "complex128"])
+def test_each_part_is_repeated_as_often_as_its_count_says(dtype, device):
+    for n in (0, 1, 5, 300):
+        a = numbers(2 * n, dtype)
+        for c in (np.arange(n) % 5, np.zeros(n, "int64"), np.arange(n)[::-1] % 30, (np.arange(2 * n) % 7)[::2]):
+            counts = nd.array(c, device=device)
+            x = nd.array(a, device=device)
+            same(nd.repeat(x[:n], counts), np.repeat(a[:n], c))
+            same(nd.repeat(x[::-2], counts.astype("int8")), np.repeat(a[::-2], c))
+            same(nd.repeat(x.reshape(2, n), counts, 1), np.repeat(a.reshape(2, n), c, 1))
+    for bad in ([1, -1, 2], [2**62, 2**62, 2**62]):
+        with pytest.raises((ValueError, OverflowError), match="repeat"):
+            nd.repeat(nd.zeros(3, dtype, device="cpu"), nd.array(bad, device="cpu"))
