@@ -121,29 +121,15 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
         raise TypeError(f"{self.__name__}.at: Unsupported type {type(a)}; give an nd array")
     if (b is None) != (self.nin == 1):
         raise ValueError(f"{self.__name__}.at: it takes {self.nin} operand(s) for each position")
-    if b is not None and hasattr(b, "ndim") and not isinstance(b, ndarray):  # as an assignment takes it
-        b = _native.asarray(b, device=a.device)
-    if b is not None and _combine(self.__name__, a, indices, b):
+    if b is not None and _native.combine_at(self.__name__, a, indices, b):
         return
     positions = count_up(a.size, a.device).reshape(a.shape)[indices]
     operands: list[ndarray] = []
     if b is not None:
+        if hasattr(b, "ndim") and not isinstance(b, ndarray):  # as an assignment takes it
+            b = _native.asarray(b, device=a.device)
         operands = [_native.broadcast_to(as_operands(a, b)[1], positions.shape).ravel()]
     _one_after_the_other(self, a, positions.ravel(), operands)
-
-
-def _combine(name: str, a: ndarray, indices: Any, b: Any) -> bool:
-    """ufunc_at() by one kernel, for the operations that it has; False where nothing was done."""
-    if name not in ("add", "subtract", "maximum", "minimum"):
-        return False
-    step = as_operands(a, b)[1]
-    if _native.result_type(a, step) != a.dtype or (name in ("add", "subtract") and a.dtype == "bool"):
-        return False
-    step = step.astype(a.dtype, copy=False)
-    if name == "subtract":
-        name, step = "add", _native.negative(step)
-    _native.index_combine(a, indices, step, name)
-    return True
 
 
 def _places(positions: ndarray, a: ndarray) -> tuple[ndarray, ...]:

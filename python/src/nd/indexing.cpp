@@ -1,8 +1,10 @@
 // x[key], x[key] = value, len and iteration; take, nonzero and the like.
 #include "ndarray/core/indexing.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ndarray/core/sorting.h"
@@ -239,21 +241,66 @@ PyObject* put(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
-constexpr char kIndexCombine[] =
-    "index_combine($module, x, key, values, op='add')\n--\n\n"
-    "x[key] = op(x[key], values), where positions named more than once all count; op: 'add', 'maximum' or 'minimum'.";
-PyObject* index_combine(PyObject*, const Call& a) {
-  const Tensor& x = a.array(0);
-  const core::Input value = a.operand(2);
-  core::Op op = core::Op::kAdd;
-  if (a[3] != nullptr)
-    for (const core::Op other : {core::Op::kMaximum, core::Op::kMinimum})
-      if (PyUnicode_CompareWithASCIIString(a[3], core::info(other).name.data()) == 0) op = other;
+void combine(PyObject* array, PyObject* positions, const core::Input& value, core::Op op, const char* operation) {
+  const Tensor& x = tensor_of(array);
   Key key;
-  parse_key(a.given(1), x.dl.device, key);
-  const CriticalSection of_target(a.given(0));
-  throw_if_bad(core::assign_at(x, key.get(), value, op), a.operation());
+  parse_key(positions, x.dl.device, key);
+  const CriticalSection of_target(array);
+  throw_if_bad(core::assign_at(x, key.get(), value, op), operation);
+}
+
+constexpr char kIndexCombine[] = "index_combine($module, x, key, values)\n--\n\n"
+                                 "x[key] += values, where positions named more than once all count.";
+PyObject* index_combine(PyObject*, const Call& a) {
+  a.array(0);
+  combine(a.given(0), a.given(1), a.operand(2), core::Op::kAdd, a.operation());
   Py_RETURN_NONE;
+}
+
+// -values, in a dtype.
+Status negate(const core::Input& values, DType dtype, DLDevice device, Tensor& out) {
+  core::Input operand = values;
+  Tensor scalar;
+  if (values.array == nullptr) {
+    DLBRIDGE_TRY(core::make_array(scalar, dtype, {}, device));
+    DLBRIDGE_TRY(core::assign(scalar, values, "negative"));
+    operand = {&scalar, {}};
+  }
+  core::ElementwiseOptions options;
+  options.dtype = &dtype;
+  return core::elementwise(core::Op::kNegative, {&operand, 1}, options, out);
+}
+
+constexpr char kAt[] = "at()";
+constexpr char kCombineAt[] = "combine_at($module, name, x, key, values)\n--\n\n"
+                              "The method at() of the ufunc of that name, by one kernel: of add, subtract, maximum and "
+                              "minimum, where the result has the dtype of x. False where nothing was done.";
+PyObject* combine_at(PyObject*, const Call& a) {
+  using core::Op;
+  constexpr Op kOps[] = {Op::kAdd, Op::kSubtract, Op::kMaximum, Op::kMinimum};
+  const std::string_view name = a.text(0);
+  const auto* const op = std::ranges::find(kOps, name, [](Op each) { return core::info(each).name; });
+  if (op == std::end(kOps)) Py_RETURN_FALSE;
+  const Tensor& x = a.array(1);
+  const DType dtype = core::dtype_of(x);
+  core::Input values;
+  Ref made;
+  const Parsed parsed = parse_operand(a.given(3), values);
+  if (parsed == Parsed::kError) checked(pardon_numpy(a.given(3)));
+  if (parsed != Parsed::kYes) {
+    made = owned(to_array(a.given(3), std::nullopt, x.dl.device, std::nullopt));
+    values.array = &tensor_of(made.get());
+  }
+  const bool adds = *op == Op::kAdd || *op == Op::kSubtract;
+  const core::Input operands[] = {{&x, {}}, values};
+  if (core::result_type(operands) != dtype || (adds && core::is_bool(dtype))) Py_RETURN_FALSE;
+  Tensor negative;
+  if (*op == Op::kSubtract) {
+    throw_if_bad(negate(values, dtype, x.dl.device, negative), a.operation());
+    values = {&negative, {}};
+  }
+  combine(a.given(1), a.given(2), values, adds ? Op::kAdd : *op, a.operation());
+  Py_RETURN_TRUE;
 }
 
 constexpr char kNonzero[] = "nonzero($module, x, /)\n--\n\nThe coordinates of the elements that are not zero.";
@@ -324,10 +371,11 @@ std::vector<PyType_Slot> subscript_slots() {
 }
 
 void init_indexing(PyObject* module) {
-  add_functions(module, {method<kTake, take>(), method<kPut, put>(), method<kIndexCombine, index_combine>(),
-                         method<kNonzero, nonzero>(), method<kNonzeroRows, nonzero_rows>(),
-                         method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
-                         method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
+  add_functions(
+      module, {method<kTake, take>(), method<kPut, put>(), method<kIndexCombine, index_combine>(),
+               method<kCombineAt, combine_at, kAt>(), method<kNonzero, nonzero>(), method<kNonzeroRows, nonzero_rows>(),
+               method<kSearchsortedFlat, searchsorted_flat, kSearchsorted>(),
+               method<kInterpolateOnHost, interpolate_on_host, kInterp>()});
 }
 
 }  // namespace dlbridge::py::nd

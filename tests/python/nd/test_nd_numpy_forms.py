@@ -71,6 +71,20 @@ def test_at_writes_values_of_other_libraries_as_an_assignment_does(device):
         check(x, want)
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "maximum", "minimum"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "complex64"])
+def test_at_takes_values_of_any_form_that_the_dtype_holds(name, dtype, device):
+    places = np.array([3, 1, 3, -1, 0, 3])
+    some = np.arange(6).astype(dtype)
+    for values in (2, True, some, some[:1], np.array(2, dtype), some.astype("int8"), np.int8(3)):
+        want = np.arange(9).astype(dtype)
+        got = put(want, device)
+        ours = put(values, device) if isinstance(values, np.ndarray) and values.ndim else values
+        getattr(np, name).at(want, places, values)
+        getattr(nd, name).at(got, put(places, device), ours)
+        check(got, want)
+
+
 # --- dtypes -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = """
