@@ -112,12 +112,15 @@ PyObject* flattened(PyObject* self, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::flatten(t, order, kCopies, out); });
 }
 
-constexpr char kSqueeze[] = "squeeze($self, /, axis=None)\n--\n\nA view without axes of extent 1.";
+constexpr char kSqueeze[] =
+    "squeeze($self, /, axis=None)\n--\n\nA view without axes of extent 1; the array itself where none is dropped.";
 PyObject* squeeze(PyObject* self, const Call& a) {
   const Tensor& t = tensor_of(self);
   // An array of no dimensions has one axis here, where an integer names it (NumPy).
   const bool names_none = t.dl.ndim == 0 && a[0] != nullptr && PyIndex_Check(a[0]) != 0;
   const std::uint64_t axes = a.axes(0, names_none ? 1 : t.dl.ndim);
+  const std::span extents(t.dl.shape, static_cast<std::size_t>(t.dl.ndim));
+  if (a[0] == nullptr && std::ranges::find(extents, 1) == extents.end()) return Ref::borrow(self).release();
   return make_result(a.operation(), [&](Tensor& out) { return core::squeeze(t, axes, a[0] != nullptr, out); });
 }
 

@@ -182,3 +182,10 @@ def test_one_element_without_a_dimension(device):
 def test_ptp_refuses_an_output_of_another_shape(device):
     with pytest.raises(ValueError, match="shape"):
         nd.ptp(put(np.zeros((1, 5)), device), axis=-1, out=put(np.zeros((2, 3)), device))
+
+
+def test_squeeze_gives_the_array_itself_where_no_axis_is_dropped(device):
+    x = nd.zeros((2, 3), device=device)
+    assert x.squeeze() is x
+    assert nd.squeeze(x) is x
+    assert x[None].squeeze() is not x
