@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
@@ -118,18 +119,40 @@ Status fill_multinomial(MultinomialArgs args, std::span<const Tensor* const> use
 
 std::uint64_t counters_of(const MultinomialArgs& args) noexcept { return philox::counters_used(args); }
 
-Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape) {
-  const DType kind = dtype.value_or(promoted(scalars));
+namespace {
+Scalar scalar_of(double leaf) noexcept { return Scalar::of_float(leaf); }
+Scalar scalar_of(std::int64_t leaf) noexcept { return Scalar::of_int(leaf); }
+const Scalar& scalar_of(const Scalar& leaf) noexcept { return leaf; }
+
+DType promoted(std::span<const double>) noexcept { return DType::kFloat64; }
+DType promoted(std::span<const std::int64_t> leaves) noexcept { return leaves.empty() ? kDefaultFloat : DType::kInt64; }
+}  // namespace
+
+template <class Leaf>
+Status make_from(Tensor& out, std::span<const Leaf> leaves, std::optional<DType> dtype, Dims shape) {
+  const DType own = promoted(leaves), kind = dtype.value_or(own);
   DLBRIDGE_TRY(make_array(out, kind, shape, {kDLCPU, 0}));
   auto* to = static_cast<unsigned char*>(out.dl.data);
+  if (!std::is_same_v<Leaf, Scalar> && kind == own && !leaves.empty()) {
+    std::memcpy(to, leaves.data(), leaves.size_bytes());
+    return {};
+  }
+  if constexpr (std::is_same_v<Leaf, std::int64_t>)
+    if (kind == DType::kFloat64) {
+      std::ranges::copy(leaves, static_cast<double*>(out.dl.data));
+      return {};
+    }
   const auto item = static_cast<std::size_t>(out.itemsize());
-  for (const Scalar& scalar : scalars) {
+  for (const Leaf& leaf : leaves) {
     ScalarValue value;
-    DLBRIDGE_TRY(write_scalar(scalar, kind, value));
+    DLBRIDGE_TRY(write_scalar(scalar_of(leaf), kind, value));
     std::memcpy(to, value.bytes, item);
     to += item;
   }
   return {};
 }
+template Status make_from(Tensor&, std::span<const double>, std::optional<DType>, Dims);
+template Status make_from(Tensor&, std::span<const std::int64_t>, std::optional<DType>, Dims);
+template Status make_from(Tensor&, std::span<const Scalar>, std::optional<DType>, Dims);
 
 }  // namespace dlbridge::nd

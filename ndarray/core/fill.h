@@ -37,6 +37,8 @@ Status fill_multinomial(MultinomialArgs args, std::span<const Tensor* const> use
 std::uint64_t counters_of(const MultinomialArgs& args) noexcept;
 
 // An array on the host with these elements in C order; without a dtype of what they promote to, Python's as NumPy's.
-Status make_from_scalars(Tensor& out, std::span<const Scalar> scalars, std::optional<DType> dtype, Dims shape);
+// Of Scalar, double and int64.
+template <class Leaf>
+Status make_from(Tensor& out, std::span<const Leaf> leaves, std::optional<DType> dtype, Dims shape);
 
 }  // namespace dlbridge::nd

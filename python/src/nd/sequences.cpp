@@ -14,58 +14,89 @@
 namespace dlbridge::py::nd {
 namespace {
 
-// A nested sequence, flattened.
-struct Nested {
-  Shape shape;
-  std::vector<core::Scalar> leaves;
-  std::vector<Ref> alive;
-};
-
 bool ragged() {
   raise("nd.array()", ErrorCode::kMalformed,
         "the nested sequences have different lengths; an array needs the same at each depth");
   return false;
 }
 
-bool collect(PyObject* object, int depth, Nested& out) {
-  if (depth == out.shape.ndim &&
-      (PyFloat_CheckExact(object) || PyLong_CheckExact(object))) {  // of most leaves, at once
-    int past = 0;
-    const bool is_float = PyFloat_CheckExact(object);
-    const long long whole = is_float ? 0 : PyLong_AsLongLongAndOverflow(object, &past);
-    if (past == 0) {
-      out.leaves.push_back(is_float ? core::Scalar::of_float(PyFloat_AS_DOUBLE(object)) : core::Scalar::of_int(whole));
-      return true;
-    }
+bool read_leaf(PyObject* object, double& out) noexcept {
+  if (!PyFloat_CheckExact(object)) return false;
+  out = PyFloat_AS_DOUBLE(object);
+  return true;
+}
+
+bool read_leaf(PyObject* object, std::int64_t& out) noexcept {
+  if (!PyLong_CheckExact(object)) return false;
+  int past = 0;
+  out = PyLong_AsLongLongAndOverflow(object, &past);
+  return past == 0;
+}
+
+bool read_leaf(PyObject* object, core::Scalar& out) {
+  if (PyFloat_CheckExact(object)) {
+    out = core::Scalar::of_float(PyFloat_AS_DOUBLE(object));
+    return true;
   }
-  if (is_sequence(object)) {
+  core::Input input;
+  const Parsed parsed = parse_operand(object, input);
+  if (parsed == Parsed::kNo)
+    PyErr_Format(PyExc_TypeError, "nd.array(): an element is %R; give numbers, nested sequences of numbers or arrays",
+                 Py_TYPE(object));
+  out = input.scalar;
+  return parsed == Parsed::kYes;
+}
+
+// A nested sequence, flattened: of any numbers, or of floats or ints alone.
+template <class Leaf>
+struct Nested {
+  Shape shape;
+  std::vector<Leaf> leaves;
+
+  // False with a Python error, or where a leaf is not of the kind.
+  bool collect(PyObject* object, int depth) {
+    if (!is_sequence(object)) return depth == shape.ndim ? add(object) : ragged();
     if (depth == kMaxDims) return ragged();
     // Elements have code of their own (item(), dtype), which may change a list.
     const Ref items(PyRange_Check(object) ? Ref(PySequence_Tuple(object)) : fixed_items(object));
     if (!items) return false;
     const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-    if (depth == out.shape.ndim) {
-      if (!out.leaves.empty()) return ragged();
-      out.shape.dims[out.shape.ndim++] = n;
-    } else if (out.shape.dims[depth] != n) {
+    if (depth == shape.ndim) {
+      if (!leaves.empty()) return ragged();
+      shape.dims[shape.ndim++] = n;
+    } else if (shape.dims[depth] != n) {
       return ragged();
     }
-    if (out.leaves.empty()) out.leaves.reserve(static_cast<std::size_t>(n));
-    for (Py_ssize_t k = 0; k < n; ++k)
-      if (!collect(PyTuple_GET_ITEM(items.get(), k), depth + 1, out)) return false;
+    if (leaves.empty()) leaves.reserve(static_cast<std::size_t>(n));
+    for (Py_ssize_t k = 0; k < n; ++k) {
+      PyObject* item = PyTuple_GET_ITEM(items.get(), k);
+      const bool is_leaf = depth + 1 == shape.ndim && (PyFloat_CheckExact(item) || PyLong_CheckExact(item));
+      if (!(is_leaf ? add(item) : collect(item, depth + 1))) return false;
+    }
     return true;
   }
-  if (depth != out.shape.ndim) return ragged();
-  core::Input input;
-  const Parsed parsed = parse_operand(object, input);
-  if (parsed == Parsed::kError) return false;
-  if (parsed == Parsed::kNo) {
-    PyErr_Format(PyExc_TypeError, "nd.array(): an element is %R; give numbers, nested sequences of numbers or arrays",
-                 Py_TYPE(object));
-    return false;
-  }
-  out.leaves.push_back(input.scalar);
-  return true;
+
+  bool add(PyObject* object) { return read_leaf(object, leaves.emplace_back()); }
+};
+
+template <class Leaf>
+PyObject* from_leaves(const Nested<Leaf>& nested, std::optional<DType> dtype, DLDevice device) {
+  return make_result("nd.array()", [&](Tensor& out) -> Status {
+    Tensor host;
+    DLBRIDGE_TRY(core::make_from<Leaf>(host, nested.leaves, dtype, nested.shape.get()));
+    if (!is_host(device)) return core::copy_to(host, device, out);
+    out = std::move(host);
+    return {};
+  });
+}
+
+// Null without an error where not all elements are of the kind.
+template <class Leaf>
+PyObject* from_plain(PyObject* object, std::optional<DType> dtype, DLDevice device) {
+  Nested<Leaf> nested;
+  if (nested.collect(object, 0)) return from_leaves(nested, dtype, device);
+  PyErr_Clear();  // the general way says what is wrong
+  return nullptr;
 }
 
 }  // namespace
@@ -105,15 +136,17 @@ PyObject* from_arrays(PyObject* object, std::optional<DType> dtype, std::optiona
 }
 
 PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice device) {
-  Nested nested;
-  if (!collect(object, 0, nested)) return nullptr;
-  return make_result("nd.array()", [&](Tensor& out) -> Status {
-    Tensor host;
-    DLBRIDGE_TRY(core::make_from_scalars(host, nested.leaves, dtype, nested.shape.get()));
-    if (!is_host(device)) return core::copy_to(host, device, out);
-    out = std::move(host);
-    return {};
-  });
+  PyObject* first = object;
+  for (int depth = 0; depth < kMaxDims && (PyList_Check(first) || PyTuple_Check(first)); ++depth) {
+    if (PySequence_Fast_GET_SIZE(first) == 0) break;
+    first = PySequence_Fast_GET_ITEM(first, 0);
+  }
+  PyObject* made = nullptr;
+  if (PyFloat_CheckExact(first)) made = from_plain<double>(object, dtype, device);
+  else if (PyLong_CheckExact(first) || PyRange_Check(first)) made = from_plain<std::int64_t>(object, dtype, device);
+  if (made != nullptr) return made;
+  Nested<core::Scalar> nested;
+  return nested.collect(object, 0) ? from_leaves(nested, dtype, device) : nullptr;
 }
 
 }  // namespace dlbridge::py::nd

@@ -194,11 +194,11 @@ TEST(Fill, RangesAndScalars) {
   EXPECT_FALSE(fill_range(strided(DType::kFloat64, Extents{3}, Extents{2}), stop, stop, nullptr).ok());
   Tensor out;
   const Scalar numbers[] = {Scalar::of_bool(true), Scalar::of_int(-2), Scalar::of_float(0.5)};
-  expect_ok(make_from_scalars(out, numbers, std::nullopt, Extents{3}));
+  expect_ok(make_from<Scalar>(out, numbers, std::nullopt, Extents{3}));
   EXPECT_EQ(dtype_of(out), DType::kFloat64);
   EXPECT_EQ(elements<double>(out), (std::vector<double>{1, -2, 0.5}));
-  EXPECT_FALSE(make_from_scalars(out = Tensor(), numbers, DType::kUInt8, Extents{3}).ok());
-  expect_ok(make_from_scalars(out = Tensor(), {}, std::nullopt, Extents{0}));
+  EXPECT_FALSE(make_from<Scalar>(out = Tensor(), numbers, DType::kUInt8, Extents{3}).ok());
+  expect_ok(make_from<Scalar>(out = Tensor(), {}, std::nullopt, Extents{0}));
   EXPECT_EQ(dtype_of(out), kDefaultFloat);
 }
 

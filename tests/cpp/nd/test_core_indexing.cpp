@@ -29,7 +29,7 @@ Tensor positions(const std::vector<std::int64_t>& values, DType dtype = DType::k
   for (const std::int64_t v : values) scalars.push_back(Scalar::of_int(v));
   const std::int64_t shape[] = {static_cast<std::int64_t>(values.size())};
   Tensor out;
-  expect_ok(make_from_scalars(out, scalars, dtype, shape));
+  expect_ok(make_from<Scalar>(out, scalars, dtype, shape));
   return out;
 }
 

@@ -189,3 +189,30 @@ def test_squeeze_gives_the_array_itself_where_no_axis_is_dropped(device):
     assert x.squeeze() is x
     assert nd.squeeze(x) is x
     assert x[None].squeeze() is not x
+
+
+SEQUENCES = [
+    *([1, 2, 3], [1.5, -0.0, float("inf")], [[1, 2], [3, -4]], [[[1.0], [2.0]]], range(5), [range(3), range(3, 6)]),
+    *([1, 2.5], [2.5, 1], [True, 2], [1, True], [1, 2**63], [2**63], [1, 2j], [[1, 2], (3, 4)], (), [[], []], range(0)),
+    *([-(2**63), 2**63 - 1], [float("nan"), 1.0], [np.int8(1), 2], [1, np.float32(2)]),
+]
+
+
+@pytest.mark.parametrize("values", SEQUENCES, ids=str)
+def test_numbers_of_one_kind_and_of_several_become_the_array_of_numpy(values, device):
+    check(nd.array(values, device=device), np.array(values))
+    for dtype in ("float64", "float32", "complex64"):
+        if not isinstance(values, list) or not any(isinstance(x, complex) for x in values) or dtype == "complex64":
+            check(nd.array(values, dtype, device=device), np.array(values, dtype))
+
+
+@pytest.mark.parametrize("values", [[1, [2]], [[1, 2], [3]], [[1.0], 2.0], [1.0, [2.0]], [[1], [[2]]]], ids=str)
+def test_sequences_of_several_lengths_are_refused(values):
+    with pytest.raises(ValueError, match="different lengths"):
+        nd.array(values)
+
+
+@pytest.mark.parametrize("values", [[300], [1, -1, 256], [[255], [2**62]]], ids=str)
+def test_integers_that_the_dtype_does_not_hold_are_refused(values):
+    with pytest.raises(OverflowError):
+        nd.array(values, "uint8")
