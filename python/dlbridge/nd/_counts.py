@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 _INT64 = BY_NAME["int64"]
-_TABLE_LIMIT = 1 << 16  # entries
+_TABLE_LIMIT, _SHORT = 1 << 16, 1 << 12  # entries; short tables may serve any number of draws
 _TABLED_DRAWS, _TABLED_MEAN = 1 << 13, 900.0  # of Poisson's: as many pay for a table, of at most 4096 entries
 
 # Sums of probabilities, and the count that the first stands for.
@@ -25,7 +25,7 @@ _Key = tuple[Any, ...]
 
 def _entries(n: int) -> int:
     """How long a table for n numbers may be. Nothing else decides whether there is one, on which the numbers depend."""
-    return min(_TABLE_LIMIT, max(4096, 4 * n))
+    return min(_TABLE_LIMIT, max(_SHORT, 4 * n))
 
 
 class _Counts(_Distributions):
@@ -45,7 +45,7 @@ class _Counts(_Distributions):
             if made is not None:
                 table = _native.to_device(made[0], _place(device)), made[1]
                 self._remember(key, table)
-                return self._from_table(table, shape, device, dtype)
+                return self._from_table(table, shape, dtype)
         return self._made(law, shape, device, _INT64, *parameters).astype(dtype, copy=False)
 
     def _integers(
@@ -60,29 +60,26 @@ class _Counts(_Distributions):
         return drawn.astype(found, copy=False)
 
     def _remember(self, key: _Key | None, table: _Table) -> None:
-        if key is not None and table[0].size <= 4096:
+        if key is not None and table[0].size <= _SHORT:
             self._tables[key] = table
             for older in list(self._tables)[:-16]:
                 self._tables.pop(older, None)
 
-    def _from_table(self, table: _Table, shape: tuple[int, ...], device: DeviceLike, dtype: Any) -> ndarray:
+    def _from_table(self, table: _Table, size: Shape | None, dtype: Any) -> ndarray:
         """By the inverse of the distribution's sums."""
-        sums, first = table
-        drawn = _native.searchsorted_flat(sums, self._draw("uniform", (_count(shape),), _FLOAT64, None, device), True)
-        return (drawn + first if first else drawn).astype(dtype, copy=False).reshape(shape)
+        return self._bits.draw_by_table(*table, size).astype(dtype, copy=False)
 
     def _remembered(
         self, operation: str, size: Shape | None, device: DeviceLike, dtype: Any, *parameters: Any
     ) -> tuple[ndarray | None, _Key | None]:
         """What a table that was made before gives, and the key of a table: none where a parameter is an array."""
-        if not all(map(is_scalar, parameters)):
+        numbers = [x if type(x) is float else float(x) if is_scalar(x) else None for x in parameters]
+        if None in numbers:
             return None, None
         device = self._device if device is None else device
-        key = (operation, str(_place(device)), *map(float, parameters))
-        table, shape = self._tables.get(key), () if size is None else shape_of(size, operation)
-        if table is None or table[0].size > _entries(_count(shape)):
-            return None, key
-        return self._from_table(table, shape, device, dtype), key
+        key = (operation, str(_place(device)), *numbers)
+        table = self._tables.get(key)  # short: see _remember()
+        return None if table is None else self._from_table(table, size, dtype), key
 
     def poisson(
         self, lam: Any = 1.0, size: Shape | None = None, dtype: DTypeLike = "int64", *, device: DeviceLike = None
@@ -140,6 +137,9 @@ class _Counts(_Distributions):
     ) -> ndarray:
         """How many trials fail before `n` have succeeded, each with probability `p`; n need not be whole."""
         found = _number(dtype, "negative_binomial")
+        drawn = self._bits.draw("negative_binomial", size, _INT64, self._device if device is None else device, n, p)
+        if drawn is not None:
+            return drawn.astype(found, copy=False)
         shape, device, (n, p) = self._numbers("negative_binomial", size, device, n=(n, "positive"), p=(p, "chance"))
         scale = (1 - p) / p
         _checked((n + 10 * n**0.5) * scale, "n * (1 - p) / p", "count", "negative_binomial")
@@ -261,6 +261,8 @@ class _Counts(_Distributions):
 
 def _place(device: DeviceLike) -> Any:
     """The device that a new array of `device` lies on."""
+    if device is None:
+        return _native.default_device()
     return device if device == "cpu" else _native.empty((0,), "bool", device=device).device
 
 

@@ -62,6 +62,12 @@ class _Distributions(_Integers):
         self, operation: str, size: Shape | None, device: DeviceLike, **given: tuple[Any, str]
     ) -> tuple[tuple[int, ...], Any, list[Any]]:
         """The shape, the device, and the parameters: numbers, and for an array a line of float64, one for each draw."""
+        numbers = [
+            _checked(float(value), name, rule, operation) for name, (value, rule) in given.items() if is_scalar(value)
+        ]
+        if len(numbers) == len(given):
+            device = self._device if device is None else device
+            return () if size is None else shape_of(size, operation), device, numbers
         like = next((value for value, _ in given.values() if isinstance(value, ndarray)), None)
         device = like.device if like is not None else self._device if device is None else device
         parameters: list[Any] = []
@@ -72,8 +78,6 @@ class _Distributions(_Integers):
                 x = as_parameter(value, device)
                 parameters.append(_checked(x.astype(_FLOAT64, copy=False), name, rule, operation))
         arrays = [x for x in parameters if not isinstance(x, float)]
-        if not arrays:
-            return () if size is None else shape_of(size, operation), device, parameters
         common = broadcast_shapes(*(x.shape for x in arrays))
         shape = common if size is None else shape_of(size, operation)
         if broadcast_shapes(shape, common) != shape:

@@ -4,6 +4,7 @@
 
 #include "ndarray/core/fill.h"
 #include "ndarray/core/promotion.h"
+#include "ndarray/core/sorting.h"
 #include "protocols/common/array_arguments.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/host_only.h"
@@ -103,6 +104,9 @@ bool plain_number(PyObject* object, double& out) {
 
 constexpr double kCounts = 0x1p62;  // the rule "count"
 
+// The kernels' second parameter of the negative binomial distribution, for a probability.
+double scale_of(double chance) noexcept { return (1 - chance) / chance; }
+
 // Whether a number of that distribution is to be drawn with these parameters by every rule: what is left out here, the
 // rules of python/dlbridge/nd/_distributions.py decide.
 bool has(Distribution distribution, double a, double b, double c) noexcept {
@@ -116,6 +120,8 @@ bool has(Distribution distribution, double a, double b, double c) noexcept {
     case Distribution::kVonMises: return a >= 0;
     case Distribution::kNoncentralChisquare: return a > 0 && b >= 0 && b < kCounts;
     case Distribution::kNoncentralF: return a > 0 && b > 0 && c >= 0 && c < kCounts;
+    case Distribution::kNegativeBinomial:
+      return a > 0 && b > 0 && b <= 1 && (a + 10 * std::sqrt(a)) * scale_of(b) < kCounts;
     case Distribution::kBinomial:
     case Distribution::kHypergeometric: return false;
     case Distribution::kPareto:
@@ -157,7 +163,31 @@ PyObject* draw_new(PyObject* self, const Call& v) {
       !plain_number(v.given(4), args.a) || !plain_number(v.given(5), args.b) || !plain_number(v.given(6), args.c) ||
       !has(args.distribution, args.a, args.b, args.c))
     Py_RETURN_NONE;
+  if (args.distribution == Distribution::kNegativeBinomial) args.b = scale_of(args.b);
   return drawn(v, 1, dtype, or_default(v.device(3)), [&](Tensor& out) { return draw(self, out, args); });
+}
+
+constexpr char kDrawByTable[] =
+    "draw_by_table($self, sums, first, size)\n--\n\n"
+    "A new array of counts from `first` on, by the inverse of the sums of their probabilities, where those lie.";
+PyObject* draw_by_table(PyObject* self, const Call& v) {
+  const Tensor& sums = v.array(0);
+  const std::int64_t first = v.integer(1, 0);
+  return drawn(v, 2, DType::kFloat64, sums.dl.device, [&](Tensor& out) -> Status {
+    core::RandomArgs args{};
+    args.distribution = Distribution::kUniform;
+    args.b = 1;
+    DLBRIDGE_TRY(draw(self, out, args));
+    Tensor counts;
+    DLBRIDGE_TRY(core::searchsorted(sums, out, true, false, counts));
+    out = std::move(counts);
+    if (first == 0) return {};
+    const core::Input operands[] = {{&out, {}}, {nullptr, core::Scalar::of_int(first)}};
+    core::ElementwiseOptions options;
+    options.out = &out;
+    Tensor none;
+    return core::elementwise(core::Op::kAdd, operands, options, none);
+  });
 }
 
 constexpr char kDrawIntegers[] =
@@ -248,14 +278,15 @@ PyObject* get_offset(PyObject* self) { return PyLong_FromUnsignedLongLong(Counte
 }  // namespace
 
 void init_bit_stream(PyObject* module) {
-  add_type(module, "dlbridge.nd.BitStream", sizeof(BitStream), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-           {doc_slot("A place in a stream of random bits: the key of Philox4x32-10, and how many counters are used."),
-            getters_slot({getter<get_key>("key", "int: made of the seed."),
-                          getter<get_offset>("offset", "int: how many counters are used."),
-                          getter<get_place>("_place", "(key, offset), of one moment")}),
-            methods_slot({method<kDraw, draw_new, kDrawName>(), method<kDrawIntegers, draw_integers>(),
-                          method<kFill, fill>(), method<kMultinomial, multinomial>(), method<kTake, take>(),
-                          method<kSetState, set_state>()})});
+  add_type(
+      module, "dlbridge.nd.BitStream", sizeof(BitStream), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+      {doc_slot("A place in a stream of random bits: the key of Philox4x32-10, and how many counters are used."),
+       getters_slot({getter<get_key>("key", "int: made of the seed."),
+                     getter<get_offset>("offset", "int: how many counters are used."),
+                     getter<get_place>("_place", "(key, offset), of one moment")}),
+       methods_slot({method<kDraw, draw_new, kDrawName>(), method<kDrawByTable, draw_by_table, kDrawName>(),
+                     method<kDrawIntegers, draw_integers>(), method<kFill, fill>(), method<kMultinomial, multinomial>(),
+                     method<kTake, take>(), method<kSetState, set_state>()})});
 }
 
 }  // namespace dlbridge::py::nd
