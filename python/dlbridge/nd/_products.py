@@ -93,6 +93,10 @@ def dot(a: ArrayLike, b: ArrayLike, out: ndarray | None = None) -> ndarray:
 
     out: of the dtype of the product, in C order; ValueError for another. Source: NumPy.
     """
+    if out is None:
+        product = _native.matrix_dot(a, b)
+        if product is not None:
+            return product
     x, y = as_arrays(a, b)
     if out is not None:
         _check_target(out, _native.result_type(x.dtype, y.dtype), "dot")

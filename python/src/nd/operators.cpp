@@ -154,6 +154,19 @@ PyObject* matmul(PyObject*, const Call& a) {
   return Ref::borrow(a[2]).release();
 }
 
+constexpr char kMatmulName[] = "matmul()";
+constexpr char kMatrixDot[] =
+    "matrix_dot($module, a, b)\n--\n\n"
+    "The product of two arrays of one or two axes each, which dot() has as matmul() does; None "
+    "for others.";
+PyObject* matrix_dot(PyObject*, const Call& a) {
+  const auto is_matrix = [](PyObject* object) {
+    return is_array(object) && tensor_of(object).dl.ndim >= 1 && tensor_of(object).dl.ndim <= 2;
+  };
+  if (!is_matrix(a.given(0)) || !is_matrix(a.given(1))) Py_RETURN_NONE;
+  return make_result(a.operation(), [&](Tensor& out) { return core::matmul(a.array(0), a.array(1), out); });
+}
+
 constexpr char kVecdot[] = "vecdot($module, x1, x2)\n--\n\nThe sums of products along the last axes, of x1 conjugated.";
 PyObject* vecdot(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
@@ -193,7 +206,6 @@ bool parse_core_axes(PyObject* entry, int ndim, int count, CoreAxes& out) {
   return true;
 }
 
-constexpr char kMatmulName[] = "matmul()";
 constexpr char kMatmulOnAxes[] =
     "matmul_on_axes($module, x1, x2, axes)\n--\n\n"
     "matmul() with axes= as a list of three tuples or ints that there are; None for others, whose error Python tells.";
@@ -269,8 +281,8 @@ std::vector<PyType_Slot> number_slots() {
 }
 
 void init_matmul(PyObject* module) {
-  add_functions(module, {method<kMatmul, matmul>(), method<kVecdot, vecdot>(),
-                         method<kCorrelateOnHost, correlate_on_host, kCorrelate>(),
+  add_functions(module, {method<kMatmul, matmul>(), method<kMatrixDot, matrix_dot, kMatmulName>(),
+                         method<kVecdot, vecdot>(), method<kCorrelateOnHost, correlate_on_host, kCorrelate>(),
                          method<kMatmulOnAxes, matmul_on_axes, kMatmulName>()});
 }
 
