@@ -191,6 +191,15 @@ def test_squeeze_gives_the_array_itself_where_no_axis_is_dropped(device):
     assert x[None].squeeze() is not x
 
 
+def test_trimseq_gives_a_vector_without_zeros_at_its_end_itself():
+    x = nd.array([1.0, 0.0, 2.0], device="cpu")
+    assert nd.polynomial.polyutils.trimseq(x) is x
+    for zeros in (1, 3, 7, 8, 20):
+        for begin in ([], [3, 0], [5]):
+            given = [0, *begin, *[0] * zeros]
+            check(nd.polynomial.polyutils.trimseq(nd.array(given)), np.polynomial.polyutils.trimseq(np.array(given)))
+
+
 SEQUENCES = [
     *([1, 2, 3], [1.5, -0.0, float("inf")], [[1, 2], [3, -4]], [[[1.0], [2.0]]], range(5), [range(3), range(3, 6)]),
     *([1, 2.5], [2.5, 1], [True, 2], [1, True], [1, 2**63], [2**63], [1, 2j], [[1, 2], (3, 4)], (), [[], []], range(0)),

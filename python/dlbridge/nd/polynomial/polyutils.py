@@ -42,15 +42,23 @@ def _refuse(vectors: list[ndarray]) -> None:
         raise ValueError("as_series(): coefficients are bool; give numbers: astype('float64')")
 
 
+_FEW = 8  # zeros at the end that are looked at one by one
+
+
 def trimseq(seq: ArrayLike) -> ndarray:
-    """A vector without the zeros at its end, at least its first element: a view. The host waits. Source: NumPy."""
+    """A vector without the zeros at its end, at least its first element: a view, or the array itself where there are
+    none on the host. The host waits. Source: NumPy."""
     x = as_array(seq)
-    if x.ndim == 0:
-        raise TypeError("trimseq(): a number has no end; give a vector")
-    if x.ndim > 1:
+    if x.ndim != 1:
+        if x.ndim == 0:
+            raise TypeError("trimseq(): a number has no end; give a vector")
         raise ValueError(f"trimseq(): the shape is {x.shape}; give a vector")
-    if isinstance(x, _native.HostArray) and x.size and x.item(-1):
-        return x[:]
+    if isinstance(x, _native.HostArray):
+        if x.size and x.item(-1):
+            return x
+        for end in range(x.size - 1, max(0, x.size - _FEW), -1):
+            if x.item(end - 1):
+                return x[:end]
     kept = _native.nonzero(x)[0]
     return x[: max(1, int(kept[-1]) + 1 if kept.size else 1)] if x.size else x
 
