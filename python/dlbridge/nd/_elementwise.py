@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, DeviceLike, DTypeLike
 
 ndarray = _native.ndarray
+_FLOAT64 = BY_NAME["float64"]
 _PI = 3.141592653589793
 
 # --- casts and parts -------------------------------------------------------------------------------------------------
@@ -305,8 +306,8 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
     """Powers computed in float64 or complex128; dtype: which of the two."""
     if dtype is None and type(x2) is float and isinstance(x1, _native.HostArray) and x1.dtype == "float64":
         return _native.power(x1, x2)
-    operands = as_operands(x1, x2)
-    wide = BY_NAME["complex128" if any(kind_of(a.dtype) == "c" for a in operands) else "float64"]
+    operands = [x1, x2] if isinstance(x1, ndarray) and isinstance(x2, ndarray) else as_operands(x1, x2)
+    wide = _native.result_type(*operands, _FLOAT64)
     if dtype is not None:
         asked = resolve(dtype)
         if asked.name not in ("float64", "complex128") or not can_cast(wide, asked, "same_kind"):
