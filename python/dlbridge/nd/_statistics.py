@@ -279,12 +279,12 @@ def diff(
 
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> ndarray:
     """The differences of neighbours of the flattened array, with `to_begin` in front and `to_end` behind."""
-    from dlbridge.nd._joining import concatenate
-
     flat = as_array(ary).ravel()
-    inner: ndarray = flat[1:] - flat[:-1]
+    inner: ndarray = _native.subtract(flat[1:], flat[:-1])
     if to_begin is None and to_end is None:
         return inner
+    from dlbridge.nd._joining import concatenate
+
     ends = [None if end is None else as_array(end, inner).ravel() for end in (to_begin, to_end)]
     for end in ends:
         if end is not None and not _native.can_cast(end, inner.dtype, "same_kind"):
