@@ -354,6 +354,33 @@ bool is_small_image(const Tensor& source, const Tensor& copy) noexcept {
          ((is_c_contiguous(source) && is_c_contiguous(copy)) || (is_f_contiguous(source) && is_f_contiguous(copy)));
 }
 
+// The same of a vector of few elements that lie apart.
+bool copy_few(const Tensor& source, const Tensor& copy) noexcept {
+  constexpr std::int64_t kMost = 64;
+  const DType dtype = dtype_of(source);
+  if (!is_host(source.dl.device) || dtype != dtype_of(copy) || source.dl.ndim != 1 || source.size > kMost) return false;
+  if (is_bool(dtype)) {
+    const auto* from = static_cast<const std::uint8_t*>(source.dl.data);
+    auto* to = static_cast<std::uint8_t*>(copy.dl.data);
+    for (std::int64_t i = 0; i < source.size; ++i) to[i] = from[i * source.dl.strides[0]] != 0 ? 1 : 0;
+    return true;
+  }
+  const auto move = [&]<std::size_t kBytes>() {
+    const char* from = static_cast<const char*>(source.dl.data);
+    char* to = static_cast<char*>(copy.dl.data);
+    const std::int64_t step = source.dl.strides[0] * static_cast<std::int64_t>(kBytes);
+    for (std::int64_t i = 0; i < source.size; ++i, from += step, to += kBytes) std::memcpy(to, from, kBytes);
+  };
+  switch (source.itemsize()) {
+    case 1: move.template operator()<1>(); break;
+    case 2: move.template operator()<2>(); break;
+    case 4: move.template operator()<4>(); break;
+    case 8: move.template operator()<8>(); break;
+    default: move.template operator()<16>();
+  }
+  return true;
+}
+
 }  // namespace
 
 Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) {
@@ -367,6 +394,7 @@ Status copy_as(const Tensor& source, DType dtype, CopyOrder order, Tensor& out) 
     std::memcpy(out.dl.data, source.dl.data, static_cast<std::size_t>(out.size * out.itemsize()));
     return {};
   }
+  if (copy_few(source, out)) return {};
   return assign(out, Input{&source, {}}, "copy");
 }
 

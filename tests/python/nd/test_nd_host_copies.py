@@ -285,3 +285,15 @@ def test_masks_of_short_and_long_runs(itemsize, rate):
         ours[where] += 1
         x[mask] += 1
         check(ours, x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float64", "complex128"])
+def test_vectors_of_few_elements_that_lie_apart_are_copied(dtype):
+    for n in (0, 1, 2, 63, 64, 65):
+        a = (np.arange(3 * n) % 7).astype(dtype)
+        x = nd.array(a, device="cpu")
+        for ours, theirs in ((x[::3], a[::3]), (x[::-3], a[::-3]), (x.reshape(n, 3)[:, 1], a.reshape(n, 3)[:, 1])):
+            for got in (ours.copy(), ours.ravel(), ours.flatten(), nd.ascontiguousarray(ours)):
+                np.testing.assert_array_equal(nd.asnumpy(got), theirs)
+    bytes_of_bools = nd.array(np.arange(0, 40, dtype="uint8"), device="cpu").view("bool")
+    assert bytes_of_bools[::2].copy().view("uint8").tolist() == [0] + [1] * 19
