@@ -11,8 +11,10 @@ namespace dlbridge::nd {
 
 namespace {
 
+// Of several axes the result lies as x does.
 bool takes(const Tensor& x) noexcept {
-  return lies_ready(x) && (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
+  return is_host(x.dl.device) && (x.dl.ndim <= 1 || is_c_contiguous(x)) &&
+         (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
 }
 
 // Calls f with a number of the type that a float or the parts of a complex number have.
@@ -47,17 +49,18 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
   const DType dtype = dtype_of(exponents);
   done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
   if (!done) return {};
-  Tensor copy;
-  const Tensor* ready = nullptr;
+  Tensor copy, dense;
+  const Tensor *ready = nullptr, *numbers = nullptr;
   DLBRIDGE_TRY(ready_as(dtype == DType::kInt64 ? dtype : DType::kInt32, exponents, copy, ready));
+  DLBRIDGE_TRY(ready_as(dtype_of(x), x, dense, numbers));
   DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
-  const Tensor* const used[] = {&x};
+  const Tensor* const used[] = {numbers};
   KernelCall call(x.dl.device, used);
   DLBRIDGE_TRY(call.begin());
   with_float(dtype_of(x), [&]<class T>(T) {
     if (dtype == DType::kInt64)
-      host_kernels::scale_by_powers(elements<T>(x), elements<std::int64_t>(*ready), x.size, elements<T>(out));
-    else host_kernels::scale_by_powers(elements<T>(x), elements<std::int32_t>(*ready), x.size, elements<T>(out));
+      host_kernels::scale_by_powers(elements<T>(*numbers), elements<std::int64_t>(*ready), x.size, elements<T>(out));
+    else host_kernels::scale_by_powers(elements<T>(*numbers), elements<std::int32_t>(*ready), x.size, elements<T>(out));
   });
   return call.end(0, "ldexp");
 }
@@ -65,11 +68,15 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
 Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
   done = takes(x);
   if (!done) return {};
+  Tensor dense;
+  const Tensor* numbers = nullptr;
+  DLBRIDGE_TRY(ready_as(dtype_of(x), x, dense, numbers));
   DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
-  const Tensor* const used[] = {&x};
+  const Tensor* const used[] = {numbers};
   KernelCall call(x.dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  with_float(dtype_of(x), [&]<class T>(T) { host_kernels::find_spacings(elements<T>(x), x.size, elements<T>(out)); });
+  with_float(dtype_of(x),
+             [&]<class T>(T) { host_kernels::find_spacings(elements<T>(*numbers), x.size, elements<T>(out)); });
   return call.end(0, "spacing");
 }
 

@@ -323,10 +323,11 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
         return scaled
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
-    if kind_of(exponent.dtype) in "bi":
+    scaled = _native.ldexp_on_host(x, exponent)
+    if scaled is None and kind_of(exponent.dtype) in "bi":
         scaled = _native.by_numpy("ldexp", x, exponent)
-        if scaled is not None:
-            return scaled
+    if scaled is not None:
+        return scaled
     half = exponent // 2
     return x * _native.exp2(half.astype(x.dtype)) * _native.exp2((exponent - half).astype(x.dtype))
 

@@ -432,3 +432,16 @@ def test_products_with_parts_of_a_vector(dtypes, mode):
     large = np.array([2**31 - 1, 2**31 - 1, 7], "int32")
     x = nd.array(large, device="cpu")
     same(nd.convolve(x, x, mode), np.convolve(large, large, mode))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint32", "float32", "float64"])
+def test_ldexp_of_any_layout(dtype):
+    for n in SIZES:
+        for kind in ("int8", "int32", "int64"):
+            k = numbers(2 * n, kind, -20, 20)
+            a = numbers(2 * n, dtype)
+            x, exponents = nd.array(a, device="cpu"), nd.array(k, device="cpu")
+            for view in (lambda x: x, lambda x: x[::2], lambda x: x[::-1], lambda x: x.reshape(2, -1).T):
+                got, want = nd.ldexp(view(x), view(exponents)), np.ldexp(view(a), view(k))
+                same(got, want)
+                assert got.strides == want.strides or want.size == 0
