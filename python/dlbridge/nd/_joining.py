@@ -123,7 +123,7 @@ def repeat(a: ArrayLike, repeats: Any, /, axis: int | None = None) -> ndarray:
     times = index(repeats)
     if times < 0:
         raise ValueError(f"repeat(): repeats {times} is negative; it is a number of times")
-    return _native.repeat_each(a, times, axis)
+    return _native.repeat_by(a, times, axis)
 
 
 def _repeated_positions(counts: ndarray) -> ndarray:

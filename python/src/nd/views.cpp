@@ -127,26 +127,23 @@ const Tensor* axis_of(const Call& a, std::size_t argument, const Tensor& x, Tens
   return &flat;
 }
 
-constexpr char kRepeatEach[] = "repeat_each($module, x, times, axis=None)\n--\n\n"
-                               "Each part along an axis `times` times; None: each element of the flattened array.";
 constexpr char kRepeatName[] = "repeat()";
-PyObject* repeat_each(PyObject*, const Call& a) {
+constexpr char kRepeatBy[] = "repeat_by($module, x, counts, axis=None)\n--\n\n"
+                             "Each part along an axis (None: each element of the flattened array) as often as an int "
+                             "says; on the host\npart i counts[i] times, an int64 vector that is as long as the axis. "
+                             "None for others.";
+PyObject* repeat_by(PyObject*, const Call& a) {
   Tensor flat;
   int axis = 0;
-  const Tensor* x = axis_of(a, 2, a.array(0), flat, axis);
-  const std::int64_t times = a.integer(1, 1);
-  return make_result(a.operation(), [&](Tensor& out) { return core::repeat(*x, axis, times, out); });
-}
-
-constexpr char kRepeatBy[] = "repeat_by($module, x, counts, axis=None)\n--\n\n"
-                             "Part i along an axis counts[i] times; of host arrays, an int64 vector that is as long as "
-                             "the axis. None for others.";
-PyObject* repeat_by(PyObject*, const Call& a) {
+  if (PyLong_CheckExact(a.given(1))) {
+    const std::int64_t times = a.integer(1, 1);
+    if (times < 0) Py_RETURN_NONE;
+    const Tensor* x = axis_of(a, 2, a.array(0), flat, axis);
+    return make_result(a.operation(), [&](Tensor& out) { return core::repeat(*x, axis, times, out); });
+  }
   const Tensor *given = host_array(a.given(0)), *counts = host_array(a.given(1));
   if (given == nullptr || counts == nullptr || counts->dl.ndim != 1 || core::dtype_of(*counts) != DType::kInt64)
     Py_RETURN_NONE;
-  Tensor flat;
-  int axis = 0;
   const Tensor* x = axis_of(a, 2, *given, flat, axis);
   if (counts->size != x->dl.shape[axis]) Py_RETURN_NONE;
   return make_result(a.operation(), [&](Tensor& out) { return core::repeat_by(*x, axis, *counts, out); });
@@ -179,11 +176,11 @@ PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
 }
 
 void init_views(PyObject* module) {
-  add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
-                         method<kRealPart, real_part>(), method<kImaginaryPart, imaginary_part>(),
-                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
-                         method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>(),
-                         method<kRepeatEach, repeat_each, kRepeatName>(), method<kRepeatBy, repeat_by, kRepeatName>()});
+  add_functions(module,
+                {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kRealPart, real_part>(),
+                 method<kImaginaryPart, imaginary_part>(), method<kCopyto, copyto>(),
+                 method<kSharesMemory, shares_memory>(), method<kConcatenate, join<core::concatenate, 0>>(),
+                 method<kStack, join<core::stack, 1>>(), method<kRepeatBy, repeat_by, kRepeatName>()});
 }
 
 }  // namespace dlbridge::py::nd
