@@ -88,9 +88,11 @@ def argsort(
 
     Source: Array API 2024.12.
     """
-    is_stable(kind, stable, "argsort")
+    if kind is not None:
+        is_stable(kind, stable, "argsort")
     a = as_array(a)
-    a, axis = _flat_axis(a if a.ndim else a.reshape(1), axis, "argsort")  # as NumPy has it
+    if axis is None or a.ndim == 0:  # of one axis, as NumPy has it
+        a, axis = a.ravel(), 0 if axis is None else axis
     return _native.argsort(a, axis, descending, True)
 
 
@@ -197,14 +199,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: Arra
                 f"searchsorted(): sorter has {positions.size} elements, and a {ordered.size}; give as many"
             )
         ordered = _native.take(ordered, positions, 0)
-    return _searched(ordered, values, side == "right", False)
-
-
-def _searched(ordered: ndarray, values: ndarray, right: bool, from_end: bool) -> ndarray:
-    if ordered.dtype != values.dtype:
-        dtype = _native.result_type(ordered.dtype, values.dtype)
-        ordered, values = ordered.astype(dtype, copy=False), values.astype(dtype, copy=False)
-    return _native.searchsorted_flat(ordered, values, right, from_end)
+    return _native.searchsorted_flat(ordered, values, side == "right")
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
@@ -219,7 +214,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> ndarray:
     if edges.ndim != 1:
         raise ValueError(f"digitize(): bins has {edges.ndim} dimensions; give a vector of edges")
     falls = _decreases(edges)
-    return _searched(edges[::-1] if falls else edges, values, not right, falls)
+    return _native.searchsorted_flat(edges[::-1] if falls else edges, values, not right, falls)
 
 
 _READ_AT_ONCE = 4096  # elements: a device's are copied to the host sooner than it answers several questions

@@ -329,16 +329,22 @@ constexpr char kSearchsortedFlat[] =
     "searchsorted_flat($module, sorted, values, right=False, from_end=False)\n--\n\n"
     "Where values go into a sorted 1-D array; from_end: how many elements come behind.";
 PyObject* searchsorted_flat(PyObject*, const Call& a) {
-  const Tensor& sorted = a.array(0);
-  const Tensor& values = a.array(1);
+  const Tensor* operands[] = {&a.array(0), &a.array(1)};
   const bool right = a.flag(2, false), from_end = a.flag(3, false);
-  if (sorted.dl.ndim != 1 || core::dtype_of(sorted) != core::dtype_of(values) ||
-      !same_device(sorted.dl.device, values.dl.device))
+  if (operands[0]->dl.ndim != 1 || !same_device(operands[0]->dl.device, operands[1]->dl.device))
     throw_issue(a.operation(), ErrorCode::kMalformed,
-                "needs a sorted 1-D array and values of the same dtype and device, got " + core::describe(sorted) +
-                    " and " + core::describe(values));
+                "needs a sorted 1-D array and values on the same device, got " + core::describe(*operands[0]) +
+                    " and " + core::describe(*operands[1]));
+  const core::Input inputs[] = {{operands[0], {}}, {operands[1], {}}};
+  const DType dtype = core::result_type(inputs);
+  Tensor cast[2];
+  for (std::size_t k = 0; k < std::size(operands); ++k) {
+    if (core::dtype_of(*operands[k]) == dtype) continue;
+    throw_if_bad(core::copy_as(*operands[k], dtype, core::CopyOrder::kKeep, cast[k]), a.operation());
+    operands[k] = &cast[k];
+  }
   return make_result(a.operation(),
-                     [&](Tensor& out) { return core::searchsorted(sorted, values, right, from_end, out); });
+                     [&](Tensor& out) { return core::searchsorted(*operands[0], *operands[1], right, from_end, out); });
 }
 
 constexpr char kInterp[] = "interp()";
