@@ -46,6 +46,12 @@ Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done) {
 }
 
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
+  if (is_host(x.dl.device) && dtype_of(x) == DType::kFloat16) {  // as NumPy: float32 holds it, and is rounded once
+    Tensor wide, scaled;
+    DLBRIDGE_TRY(copy_as(x, DType::kFloat32, CopyOrder::kKeep, wide));
+    DLBRIDGE_TRY(scale_by_powers(wide, exponents, scaled, done));
+    return done ? copy_as(scaled, DType::kFloat16, CopyOrder::kKeep, out) : Status();
+  }
   const DType dtype = dtype_of(exponents);
   done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
   if (!done) return {};

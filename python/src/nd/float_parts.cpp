@@ -62,7 +62,7 @@ PyObject* isclose_of_floats(PyObject*, const Call& a) {
 constexpr char kLdexp[] = "ldexp()";
 constexpr char kLdexpOnHost[] =
     "ldexp_on_host($module, x, exponents)\n--\n\n"
-    "ldexp() of float32 or float64, dense or on one axis, and integers of its shape; None for "
+    "ldexp() of float16, float32 or float64, dense or on one axis, and integers of its shape; None for "
     "others.";
 PyObject* ldexp_on_host(PyObject*, const Call& a) {
   const Tensor *x = host_array(a.given(0)), *exponents = host_array(a.given(1));

@@ -434,7 +434,7 @@ def test_products_with_parts_of_a_vector(dtypes, mode):
     same(nd.convolve(x, x, mode), np.convolve(large, large, mode))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint32", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint32", "float16", "float32", "float64"])
 def test_ldexp_of_any_layout(dtype):
     for n in SIZES:
         for kind in ("int8", "int32", "int64"):
