@@ -356,9 +356,10 @@ bool is_small_image(const Tensor& source, const Tensor& copy) noexcept {
 
 // The same of a vector of few elements that lie apart.
 bool copy_few(const Tensor& source, const Tensor& copy) noexcept {
-  constexpr std::int64_t kMost = 64;
+  constexpr std::int64_t kMostApart = 64;
   const DType dtype = dtype_of(source);
-  if (!is_host(source.dl.device) || dtype != dtype_of(copy) || source.dl.ndim != 1 || source.size > kMost) return false;
+  if (!is_host(source.dl.device) || dtype != dtype_of(copy) || source.dl.ndim != 1 || source.size > kMostApart)
+    return false;
   if (is_bool(dtype)) {
     const auto* from = static_cast<const std::uint8_t*>(source.dl.data);
     auto* to = static_cast<std::uint8_t*>(copy.dl.data);

@@ -30,7 +30,7 @@ ELEMENTS, BYTES, VECTORS = "elements", "bytes", "vectors of 16 bytes"
 # Family of functions: the constants whose neighbours are tried as sizes, with what each of them counts.
 THRESHOLDS: dict[str, dict[str, str]] = {
     "elementwise": {
-        "core/elementwise.cpp:kMost": ELEMENTS,
+        "core/elementwise.cpp:kMostApart": ELEMENTS,
         "core/elementwise.cpp:kMostBytes": BYTES,
         "core/fill.cpp:kMostBytes": BYTES,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
