@@ -136,14 +136,20 @@ PyObject* from_arrays(PyObject* object, std::optional<DType> dtype, std::optiona
 }
 
 PyObject* from_values(PyObject* object, std::optional<DType> dtype, DLDevice device) {
-  PyObject* first = object;
-  for (int depth = 0; depth < kMaxDims && (PyList_Check(first) || PyTuple_Check(first)); ++depth) {
-    if (PySequence_Fast_GET_SIZE(first) == 0) break;
-    first = PySequence_Fast_GET_ITEM(first, 0);
+  Ref first = Ref::borrow(object);
+  for (int depth = 0; depth < kMaxDims && (PyList_CheckExact(first.get()) || PyTuple_CheckExact(first.get()));
+       ++depth) {
+    Ref inner(PySequence_GetItem(first.get(), 0));  // its own: another thread may change a list
+    if (!inner) {
+      PyErr_Clear();
+      break;
+    }
+    first = std::move(inner);
   }
   PyObject* made = nullptr;
-  if (PyFloat_CheckExact(first)) made = from_plain<double>(object, dtype, device);
-  else if (PyLong_CheckExact(first) || PyRange_Check(first)) made = from_plain<std::int64_t>(object, dtype, device);
+  if (PyFloat_CheckExact(first.get())) made = from_plain<double>(object, dtype, device);
+  else if (PyLong_CheckExact(first.get()) || PyRange_Check(first.get()))
+    made = from_plain<std::int64_t>(object, dtype, device);
   if (made != nullptr) return made;
   Nested<core::Scalar> nested;
   return nested.collect(object, 0) ? from_leaves(nested, dtype, device) : nullptr;
