@@ -172,8 +172,8 @@ DLBRIDGE_ND_HD inline bool divides_badly(A b) noexcept {
   else return b == A(0);
 }
 
-// C's remainder of floats, which the library divides for bit by bit. So where the quotient is small enough it is rounded
-// to the whole number below it or to the next, and then the rest is exact by one instruction.
+// C's remainder of floats, which the library divides for bit by bit. So where the quotient is small enough, it is
+// rounded to the whole number below it or to the next, and then the rest is exact by one instruction.
 template <class T>
 DLBRIDGE_ND_HD inline T float_remainder(T a, T b) noexcept {
   constexpr T kExact = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);
