@@ -39,7 +39,7 @@ std::optional<Fetch> fetch_of(DType in, functors::ReduceRoute route) noexcept {
     route.family = route.family == ReduceFamily::kSumAbs ? ReduceFamily::kSum : ReduceFamily::kExtreme;
     route.load = real_part(in);
     cast = find_arithmetic_loop(Op::kAbsolute, in);
-  } else if (contains(kHalfSet, route.load) && route.family != ReduceFamily::kCount) {
+  } else if (contains(kHalfSet, route.load)) {  // what is counted has the bits of integers
     route.load = DType::kFloat32;
     cast = cast_loop(in, route.load);
   }
