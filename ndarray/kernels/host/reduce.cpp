@@ -24,6 +24,34 @@ int dispatch(const HostReduction& call) {
   }
 }
 
+// Lengths of what elements are cast to.
+template <DType from, DType compute>
+void cast_magnitudes(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  using Number = type_of_t<compute>;
+  const InnerLoop cast = cast_loop(from, compute), magnitude = find_arithmetic_loop(Op::kAbsolute, compute);
+  alignas(64) char numbers[kBlock * sizeof(Number)];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - i);
+    char *const in[] = {numbers, data[1] + i * strides[1]}, *const out[] = {data[0] + i * strides[0], numbers};
+    const std::int64_t in_strides[] = {sizeof(Number), strides[1]}, out_strides[] = {strides[0], sizeof(Number)};
+    cast(in, in_strides, count);
+    magnitude(out, out_strides, count);
+  }
+}
+
+InnerLoop magnitude_loop(DType from, DType compute) noexcept {
+  if (from == compute) return find_arithmetic_loop(Op::kAbsolute, compute);
+  InnerLoop loop = nullptr;
+  const auto find = [&]<class T>() {
+    constexpr DType kFrom = dtype_of_native<T>::value;
+    loop = compute == DType::kComplex64 ? &cast_magnitudes<kFrom, DType::kComplex64>
+                                        : &cast_magnitudes<kFrom, DType::kComplex128>;
+    return 0;
+  };
+  static_cast<void>(visit_dtype<kAllSet>(from, find, kErrorUnsupported));
+  return loop;
+}
+
 // What the functors take in place of elements, and the loop that makes it of these: lengths of complex numbers, float32
 // of 16-bit floats, or what the route casts to. Null: the elements are taken as they are.
 struct Fetch {
@@ -32,19 +60,20 @@ struct Fetch {
 };
 std::optional<Fetch> fetch_of(DType in, functors::ReduceRoute route) noexcept {
   using functors::ReduceFamily;
-  InnerLoop cast = route.casts ? cast_loop(in, route.load) : nullptr;
-  if (route.casts && cast == nullptr) return std::nullopt;
+  InnerLoop cast = nullptr;
   if (route.family == ReduceFamily::kSumAbs || route.family == ReduceFamily::kMaxAbs) {
-    if (route.casts) return std::nullopt;
+    cast = magnitude_loop(in, route.casts ? route.load : in);
     route.family = route.family == ReduceFamily::kSumAbs ? ReduceFamily::kSum : ReduceFamily::kExtreme;
-    route.load = real_part(in);
-    cast = find_arithmetic_loop(Op::kAbsolute, in);
+    route.load = real_part(route.load);
+    route.casts = true;
   } else if (contains(kHalfSet, route.load)) {  // what is counted has the bits of integers
+    cast = cast_loop(in, DType::kFloat32);
     route.load = DType::kFloat32;
+    route.casts = true;
+  } else if (route.casts) {
     cast = cast_loop(in, route.load);
   }
-  route.casts = cast != nullptr;
-  return Fetch{route, cast};
+  return route.casts && cast == nullptr ? std::nullopt : std::optional(Fetch{route, cast});
 }
 
 void drop_inner_dim(int& ndim, std::int64_t* shape, std::int64_t* in_strides, std::int64_t* other) noexcept {
