@@ -10,6 +10,7 @@
 #include "ndarray/core/copy.h"
 #include "ndarray/core/loop.h"
 #include "ndarray/core/views.h"
+#include "ndarray/kernels/host/copy.h"
 #include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
@@ -360,25 +361,11 @@ bool copy_few(const Tensor& source, const Tensor& copy) noexcept {
   const DType dtype = dtype_of(source);
   if (!is_host(source.dl.device) || dtype != dtype_of(copy) || source.dl.ndim != 1 || source.size > kMostApart)
     return false;
-  if (is_bool(dtype)) {
-    const auto* from = static_cast<const std::uint8_t*>(source.dl.data);
-    auto* to = static_cast<std::uint8_t*>(copy.dl.data);
-    for (std::int64_t i = 0; i < source.size; ++i) to[i] = from[i * source.dl.strides[0]] != 0 ? 1 : 0;
-    return true;
-  }
-  const auto move = [&]<std::size_t kBytes>() {
-    const char* from = static_cast<const char*>(source.dl.data);
-    char* to = static_cast<char*>(copy.dl.data);
-    const std::int64_t step = source.dl.strides[0] * static_cast<std::int64_t>(kBytes);
-    for (std::int64_t i = 0; i < source.size; ++i, from += step, to += kBytes) std::memcpy(to, from, kBytes);
-  };
-  switch (source.itemsize()) {
-    case 1: move.template operator()<1>(); break;
-    case 2: move.template operator()<2>(); break;
-    case 4: move.template operator()<4>(); break;
-    case 8: move.template operator()<8>(); break;
-    default: move.template operator()<16>();
-  }
+  const std::int64_t size = source.itemsize(), strides[] = {size, source.dl.strides[0] * size};
+  char* const data[] = {static_cast<char*>(copy.dl.data), static_cast<char*>(source.dl.data)};
+  host_kernels::copy_loop(static_cast<int>(size))(data, strides, source.size);
+  if (is_bool(dtype))
+    for (std::int64_t i = 0; i < source.size; ++i) data[0][i] = data[0][i] != 0 ? 1 : 0;
   return true;
 }
 
