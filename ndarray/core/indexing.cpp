@@ -234,7 +234,8 @@ bool pays_to_gather(const Tensor& x, const IndexCall& call) noexcept {
     if (__builtin_mul_overflow(taken, call.loop.shape[d], &taken)) return false;
   if (!is_host(x.dl.device) || x.dl.ndim == 0 || x.nbytes() < kCached || taken < x.size) return false;
   const std::size_t last = call.loop.ndim - 1;
-  if (call.selection.array_place + call.indices.ndim <= last && call.loop.shape[last] >= kRun) return false;
+  const std::size_t end_of_indices = call.selection.array_place + static_cast<std::size_t>(call.indices.ndim);
+  if (end_of_indices <= last && call.loop.shape[last] >= kRun) return false;
   if (x.dl.strides[x.dl.ndim - 1] == 1 || is_bool(dtype_of(*call.selection.arrays[0].index))) return false;
   for (int d = 0; d < x.dl.ndim; ++d)
     if (x.dl.strides[d] == 0 && x.dl.shape[d] > 1) return false;
