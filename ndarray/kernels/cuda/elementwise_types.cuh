@@ -5,6 +5,7 @@
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/divider.h"
+#include "ndarray/kernels/functors/half_bits.h"
 #include "ndarray/kernels/functors/loop.h"
 #include "ndarray/kernels/functors/op_functors.h"
 #include "ndarray/kernels/functors/op_groups.h"
@@ -72,15 +73,18 @@ struct Signature {
   static constexpr int widest = std::max({sizeof(R), sizeof(In)...});
 };
 
+template <Op op, class C>
+using Functor = std::conditional_t<is_of_half_bits<op, C>, HalfBitsFn<op, C>, OpFn<op, C>>;
+
 template <Op op, class C, int inputs = info(op).operands>
 struct OpSignature;
 template <Op op, class C>
 struct OpSignature<op, C, 1> {
-  using type = Signature<OpFn<op, C>, op_result_t<op, C>, false, C>;
+  using type = Signature<Functor<op, C>, op_result_t<op, C>, is_of_half_bits<op, C>, C>;
 };
 template <Op op, class C>
 struct OpSignature<op, C, 2> {
-  using type = Signature<OpFn<op, C>, op_result_t<op, C>, false, C, C>;
+  using type = Signature<Functor<op, C>, op_result_t<op, C>, is_of_half_bits<op, C>, C, C>;
 };
 template <Op op, class C>
 struct OpSignature<op, C, 3> {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ndarray/kernels/functors/half_bits.h"
 #include "ndarray/kernels/functors/op_functors.h"
 #include "ndarray/kernels/functors/op_groups.h"
 #include "ndarray/kernels/host/inner_loop.h"
@@ -140,29 +141,6 @@ constexpr auto functor() noexcept {
   else return OpFn<op, C>{};
 }
 
-// Of 16-bit floats what their bits say, without the way to float32 and back. NaN is quiet, as it is behind that way.
-template <Op op, class C>
-constexpr auto bits_functor() noexcept {
-  constexpr int kSign = 0x8000, kQuiet = std::is_same_v<C, float16> ? 0x0200 : 0x0040;
-  constexpr int kInfinity = std::is_same_v<C, float16> ? 0x7c00 : 0x7f80;
-  const auto of = [](int bits) noexcept { return C{static_cast<std::uint16_t>(bits)}; };
-  if constexpr (op == Op::kAbsolute) return [of](C x) noexcept { return of(x.bits & ~kSign); };
-  else if constexpr (op == Op::kNegative) return [of](C x) noexcept { return of(x.bits ^ kSign); };
-  else if constexpr (op == Op::kCopysign)
-    return [of](C a, C b) noexcept {
-      const int size = a.bits & ~kSign;
-      return of(size | (b.bits & kSign) | (size > kInfinity ? kQuiet : 0));
-    };
-  else
-    return [of](C a, C b) noexcept {  // nextafter
-      const int from_size = a.bits & ~kSign, to_size = b.bits & ~kSign;
-      const int from = (a.bits & kSign) != 0 ? -from_size : from_size, to = (b.bits & kSign) != 0 ? -to_size : to_size;
-      const int step = (from < to) == (from > 0) ? a.bits + 1 : a.bits - 1;
-      const int next = from == to ? b.bits : from_size == 0 ? (b.bits & kSign) | 1 : step;
-      return of(from_size > kInfinity ? a.bits | kQuiet : to_size > kInfinity ? b.bits | kQuiet : next);
-    };
-}
-
 template <Op op, DType compute>
 void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
@@ -170,14 +148,12 @@ void any_op_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   constexpr int inputs = info(op).operands;
   constexpr auto f = functor<op, C>();
   constexpr Family family = info(op).family;
-  constexpr bool of_bits =
-      op == Op::kAbsolute || op == Op::kNegative || op == Op::kCopysign || op == Op::kNextafter;  // of 16-bit floats
   constexpr bool again = family == Family::kLogic || family == Family::kExtrema || family == Family::kArithmetic ||
                          op == Op::kCopysign || op == Op::kNextafter || op == Op::kHypot || op == Op::kReciprocal;
-  if constexpr (of_bits && is_half_v<C> && inputs == 1)
-    map_loop<again, true, C, C>(data, strides, n, bits_functor<op, C>(), std::make_index_sequence<1>{});
-  else if constexpr (of_bits && is_half_v<C>)
-    map_loop<again, true, C, C, C>(data, strides, n, bits_functor<op, C>(), std::make_index_sequence<2>{});
+  if constexpr (is_of_half_bits<op, C> && inputs == 1)
+    map_loop<again, true, R, C>(data, strides, n, HalfBitsFn<op, C>{}, std::make_index_sequence<1>{});
+  else if constexpr (is_of_half_bits<op, C>)
+    map_loop<again, true, R, C, C>(data, strides, n, HalfBitsFn<op, C>{}, std::make_index_sequence<2>{});
   else if constexpr (op == Op::kWhere)
     map_loop<again, true, R, bool, C, C>(data, strides, n, f, std::make_index_sequence<3>{});
   else if constexpr (inputs == 1) map_loop<again, false, R, C>(data, strides, n, f, std::make_index_sequence<1>{});

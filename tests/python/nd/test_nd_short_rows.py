@@ -130,6 +130,7 @@ def test_float16_has_the_neighbours_and_signs_of_its_bits(device):
         is_number = ~np.isnan(want)
         np.testing.assert_array_equal(np.isnan(got), ~is_number)
         np.testing.assert_array_equal(got.view("uint16")[is_number], want.view("uint16")[is_number])
+        np.testing.assert_array_equal(nd.asnumpy(nd.signbit(ours[0])), np.signbit(x))  # that of a NaN, too
         for a, b in ((0, 1), (1, 0)):
             got = nd.asnumpy(nd.copysign(ours[a], ours[b]))
             want = np.copysign((x, y)[a], (x, y)[b])
