@@ -37,7 +37,7 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out);
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds = Bounds::kRefuse,
                  CopyOrder order = CopyOrder::kC);
 // x[items] = value, for any items. The value broadcasts and is cast. Duplicate positions: one of the values is kept,
-// or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum.
+// or with `combine` all are, with what is there: by kAdd, kMaximum or kMinimum, and on the host by kMultiply.
 Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input& value,
                  std::optional<Op> combine = std::nullopt, Bounds bounds = Bounds::kRefuse);
 

@@ -162,7 +162,7 @@ struct IndexArgs {
   DType dtype;      // for accumulate
   StreamHandle stream;
   Workspace workspace{};  // CUDA, scatter
-  Op combine = Op::kAdd;  // accumulate: kAdd, kMaximum or kMinimum
+  Op combine = Op::kAdd;  // accumulate: kAdd, kMaximum, kMinimum; on the host kMultiply
   Bounds bounds = Bounds::kRefuse;
   bool unique = false;  // one index array, the positions of a mask: they rise, so that no order of writes matters
 };

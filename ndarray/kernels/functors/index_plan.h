@@ -47,6 +47,8 @@ template <Op op, class T>
 DLBRIDGE_ND_HD inline arith_t<T> combined(arith_t<T> a, arith_t<T> b) noexcept {
   if constexpr (op == Op::kMaximum) return fn::maximum(a, b);
   else if constexpr (op == Op::kMinimum) return fn::minimum(a, b);
+  else if constexpr (op == Op::kMultiply && std::is_same_v<T, bool>) return a && b;
+  else if constexpr (op == Op::kMultiply) return fn::multiply(a, b);
   else if constexpr (std::is_same_v<T, bool>) return a || b;
   else return static_cast<arith_t<T>>(a + b);
 }

@@ -408,8 +408,11 @@ int scatter(const IndexArgs& args) {
   IndexArgs loop = args;
   compact_loop(loop);
   if (!loop.accumulate) return walk_size<Write>(loop);
-  return visit_combined<kAllSet>(loop.combine, loop.dtype,
-                                 [&]<Op kOp, class T>() { return walk<Combine<T, kOp>>(loop); });
+  const auto combine = [&]<Op kOp, class T>() { return walk<Combine<T, kOp>>(loop); };
+  if (loop.combine != Op::kMultiply) return visit_combined<kAllSet>(loop.combine, loop.dtype, combine);
+  return visit_dtype<kAllSet & ~kSignedSet>(
+      unsigned_of(loop.dtype), [&]<class T>() { return combine.template operator()<Op::kMultiply, T>(); },
+      kErrorUnsupported);
 }
 
 }  // namespace dlbridge::nd::host_kernels

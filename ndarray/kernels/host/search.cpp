@@ -1,6 +1,8 @@
 // searchsorted on the host, many values at a time and without branches: in a short row a comparison with each element,
-// else binary searches in step, whose loads do not wait for each other.
+// in a longer one with the few of an equal part of its range, else binary searches in step, whose loads do not wait for
+// each other.
 #include <algorithm>
+#include <cmath>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/search_row.h"
@@ -107,6 +109,75 @@ DLBRIDGE_ND_CLONES void search_kept(const SearchArgs& args, const KeyOf<T>* row)
   search_in_step<T, kRight>(args, [row](std::int64_t k) { return row[k]; });
 }
 
+// The range of a row in equal parts: how many elements come before each. What follows from a value by one subtraction
+// and one product is never smaller for a larger value, rounded or not, so that what lies in parts below comes before it
+// and what lies in those above does not.
+template <class T>
+class Parts {
+  using Real = std::conditional_t<sizeof(T) == 4 && std::is_floating_point_v<T>, float, double>;
+
+ public:
+  static constexpr bool exist = sizeof(T) >= 4 && !is_complex_v<T>;
+  static constexpr std::int32_t kParts = 4096;
+  static constexpr std::int64_t kInPart = 8;  // elements of one part that are compared with a value
+
+  // False where the row has no range that can be divided, or too many of its elements share a part.
+  bool divide(const SearchArgs& args) noexcept {
+    const T* const row = static_cast<const T*>(args.sorted);
+    const auto at = [&](std::int64_t k) { return static_cast<Real>(row[k * args.sorted_step]); };
+    std::int64_t first = 0, last = args.n - 1;
+    while (first < last && !std::isfinite(at(first))) ++first;
+    while (first < last && !std::isfinite(at(last))) --last;
+    low_ = at(first);
+    scale_ = Real(kParts) / (at(last) - low_);
+    if (!std::isfinite(scale_) || !(scale_ > Real(0))) return false;
+    std::int32_t part = 0;  // up to which it is known what comes before
+    before_[0] = 0;
+    for (std::int64_t k = 0; k < args.n; ++k) {
+      const std::int32_t here = part_of(row[k * args.sorted_step]);
+      std::fill(before_ + part + 1, before_ + here + 1, static_cast<std::uint16_t>(k));
+      part = here;
+      most_ = std::max(most_, k + 1 - before_[here]);
+      if (most_ > kInPart) return false;
+    }
+    std::fill(before_ + part + 1, before_ + kParts, static_cast<std::uint16_t>(args.n));
+    return true;
+  }
+  std::int32_t part_of(T value) const noexcept {
+    constexpr Real kLast = kParts - 1;
+    Real place = (static_cast<Real>(value) - low_) * scale_;
+    place = place < kLast ? place : kLast;  // NaN is last
+    return static_cast<std::int32_t>(place > Real(0) ? place : Real(0));
+  }
+  std::int64_t before(std::int32_t part) const noexcept { return before_[part]; }
+  std::int64_t most() const noexcept { return most_; }
+
+ private:
+  Real low_, scale_;
+  std::int64_t most_ = 0;
+  std::uint16_t before_[kParts];
+};
+
+// The row is followed by as many elements as a part may have.
+template <class T, bool kRight>
+void search_parts(const SearchArgs& args, const KeyOf<T>* row, const Parts<T>& parts) {
+  constexpr std::int64_t kBlock = 64;
+  const T* values = static_cast<const T*>(args.values);
+  const std::int64_t most = parts.most();
+  for (std::int64_t first = 0; first < args.count; first += kBlock) {
+    const std::int64_t n = std::min(kBlock, args.count - first);
+    std::int32_t part[kBlock];
+    for (std::int64_t j = 0; j < n; ++j) part[j] = parts.part_of(values[(first + j) * args.value_step]);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const auto key = key_of(values[(first + j) * args.value_step]);
+      const std::int64_t before = parts.before(part[j]);
+      std::int64_t found = before;
+      for (std::int64_t k = 0; k < most; ++k) found += is_before<kRight>(row[before + k], key);
+      args.out[first + j] = result_of(args, std::min(found, args.n));
+    }
+  }
+}
+
 template <class T, bool kRight>
 int search_row(const SearchArgs& args) {
   const T* sorted = static_cast<const T*>(args.sorted);
@@ -117,14 +188,25 @@ int search_row(const SearchArgs& args) {
           result_of(args, functors::search_row(sorted, args.sorted_step, args.n, values[j * args.value_step], kRight));
     return 0;
   }
-  KeyOf<T> keys[kKeptKeys];
+  KeyOf<T> keys[kKeptKeys + Parts<T>::kInPart];
   if (args.count <= args.n / 4 || args.n > kKeptKeys) {
     search_in_step<T, kRight>(args, [&](std::int64_t k) { return key_of(sorted[k * args.sorted_step]); });
     return 0;
   }
   for (std::int64_t k = 0; k < args.n; ++k) keys[k] = key_of(sorted[k * args.sorted_step]);
-  if (args.n <= kShortRow<KeyOf<T>>) search_short<T, kRight>(args, keys);
-  else search_kept<T, kRight>(args, keys);
+  if (args.n <= kShortRow<KeyOf<T>>) {
+    search_short<T, kRight>(args, keys);
+    return 0;
+  }
+  if constexpr (Parts<T>::exist) {
+    Parts<T> parts;
+    if (args.count >= Parts<T>::kParts && parts.divide(args)) {
+      std::fill_n(keys + args.n, Parts<T>::kInPart, keys[args.n - 1]);
+      search_parts<T, kRight>(args, keys, parts);
+      return 0;
+    }
+  }
+  search_kept<T, kRight>(args, keys);
   return 0;
 }
 

@@ -17,6 +17,7 @@ as_array, as_arrays, as_operands, as_positions, count_up, into, normalize_axis =
     for name in ("as_array", "as_arrays", "as_operands", "as_positions", "count_up", "into", "normalize_axis")
 )
 is_inexact, kind_of = (_native.late("_dtypes", name) for name in ("is_inexact", "kind_of"))
+bincount = _native.late("_histograms", "bincount")
 unravel_index = _native.late("_indexing", "unravel_index")
 
 _REDUCTIONS = {
@@ -132,21 +133,21 @@ def ufunc_at(self: Any, a: ndarray, indices: Any, b: Any = None, /) -> None:
     _one_after_the_other(self, a, positions.ravel(), operands)
 
 
-def _places(positions: ndarray, a: ndarray) -> tuple[ndarray, ...]:
-    return unravel_index(positions, a.shape)
-
-
 def _one_after_the_other(function: Any, a: ndarray, positions: ndarray, operands: list[ndarray]) -> None:
     """In rounds: the first time that each position is named, the second, …"""
     if positions.size == 0:
         return
     order = _native.argsort(positions, 0)
-    positions, operands = positions[order], [x[order] for x in operands]
+    positions = positions[order]
     turn = count_up(positions.size, a.device) - _native.searchsorted_flat(positions, positions)
-    for number in range(int(turn.max()) + 1):
-        chosen = turn == number
-        where = _places(positions[chosen], a)
-        a[where] = function(a[where], *[x[chosen] for x in operands]).astype(a.dtype, copy=False)
+    by_turn = _native.argsort(turn, 0)
+    where = unravel_index(positions[by_turn], a.shape)
+    operands = [x[order][by_turn] for x in operands]
+    end = 0
+    for count in bincount(turn).tolist():
+        begin, end = end, end + count
+        chosen = tuple(axis[begin:end] for axis in where)
+        a[chosen] = function(a[chosen], *[x[begin:end] for x in operands]).astype(a.dtype, copy=False)
 
 
 def _ufunc_signature(self: Any) -> Any:

@@ -274,14 +274,16 @@ Status negate(const core::Input& values, DType dtype, DLDevice device, Tensor& o
 constexpr char kAt[] = "at()";
 constexpr char kCombineAt[] = "combine_at($module, name, x, key, values)\n--\n\n"
                               "The method at() of the ufunc of that name, by one kernel: of add, subtract, maximum and "
-                              "minimum, where the result has the dtype of x. False where nothing was done.";
+                              "minimum, on the host of multiply, where the result has the dtype of x. False where "
+                              "nothing was done.";
 PyObject* combine_at(PyObject*, const Call& a) {
   using core::Op;
-  constexpr Op kOps[] = {Op::kAdd, Op::kSubtract, Op::kMaximum, Op::kMinimum};
+  constexpr Op kOps[] = {Op::kAdd, Op::kSubtract, Op::kMaximum, Op::kMinimum, Op::kMultiply};
   const std::string_view name = a.text(0);
   const auto* const op = std::ranges::find(kOps, name, [](Op each) { return core::info(each).name; });
   if (op == std::end(kOps)) Py_RETURN_FALSE;
   const Tensor& x = a.array(1);
+  if (*op == Op::kMultiply && !is_host(x.dl.device)) Py_RETURN_FALSE;
   const DType dtype = core::dtype_of(x);
   core::Input values;
   Ref made;

@@ -71,7 +71,7 @@ def test_at_writes_values_of_other_libraries_as_an_assignment_does(device):
         check(x, want)
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "maximum", "minimum"])
+@pytest.mark.parametrize("name", ["add", "subtract", "maximum", "minimum", "multiply"])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "complex64"])
 def test_at_takes_values_of_any_form_that_the_dtype_holds(name, dtype, device):
     places = np.array([3, 1, 3, -1, 0, 3])
@@ -83,6 +83,22 @@ def test_at_takes_values_of_any_form_that_the_dtype_holds(name, dtype, device):
         getattr(np, name).at(want, places, values)
         getattr(nd, name).at(got, put(places, device), ours)
         check(got, want)
+
+
+@pytest.mark.parametrize("name", ["multiply", "bitwise_xor", "left_shift", "floor_divide", "logical_and"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64", "complex128"])
+def test_at_takes_values_for_one_place_one_after_the_other(name, dtype, device):
+    random = np.random.default_rng(1)
+    places, values = random.integers(0, 40, (500, 2)), random.integers(0, 3, 500).astype(dtype)
+    want = random.integers(0, 50, (40, 40)).astype(dtype)
+    got = put(want, device)
+    with np.errstate(all="ignore"):
+        try:
+            getattr(np, name).at(want, tuple(places.T), values)
+        except TypeError:
+            pytest.skip("NumPy has none of these")
+    getattr(nd, name).at(got, tuple(put(places, device).T), put(values, device))
+    check(got, want)
 
 
 # --- dtypes -----------------------------------------------------------------------------------------------------------

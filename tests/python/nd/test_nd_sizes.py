@@ -77,6 +77,43 @@ def test_searches_in_rows_of_every_length(row, dtype, device):
         np.testing.assert_array_equal(got.get(), np.searchsorted(knots, values[:count], side))
 
 
+ROWS = {  # of 100 elements and more; those of a part of their range share a bucket of a host's search
+    "even": lambda random: np.linspace(-3, 1000, 100),
+    "even and long": lambda random: np.linspace(0, 1, 2048),
+    "random": lambda random: random.standard_normal(300),
+    "eight alike": lambda random: np.repeat(np.arange(40.0), 8),
+    "nine alike": lambda random: np.repeat(np.arange(40.0), 9),
+    "one value": lambda random: np.full(100, 7.0),
+    "with what is no number": lambda random: np.r_[
+        random.standard_normal(90), [np.nan] * 3, [np.inf, -np.inf] * 2, 0.0, -0.0
+    ],
+    "the whole range": lambda random: np.r_[np.linspace(-1, 1, 98), [1.7e308, -1.7e308]],
+    "far apart": lambda random: np.r_[0, 2.0 ** np.arange(-1074, 1023, 16)],
+    "nothing finite": lambda random: np.r_[[np.inf, -np.inf] * 50],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("row", ROWS)
+def test_many_values_go_into_rows_of_any_spread_as_numpy_puts_them(row, dtype, device):
+    random = np.random.default_rng(5)
+    with np.errstate(all="ignore"):
+        knots = ROWS[row](random)
+        if dtype.startswith(("int", "uint")):
+            knots = np.nan_to_num(knots, nan=0, posinf=2.0**31 - 200, neginf=-(2.0**31)).clip(-(2.0**31), 2.0**31 - 200)
+            if dtype.endswith("64"):
+                knots = knots * 2.0**32  # int64 to its ends
+        knots = np.sort(knots.astype(dtype))
+        near = np.nextafter(knots, knots[::-1]) if dtype.startswith("float") else knots + np.array(1, dtype)
+    values = random.permutation(np.r_[knots, near, random.choice(knots, 6000)])
+    if dtype.startswith("float"):
+        values[::97] = [*[np.nan, np.inf, -np.inf, -0.0] * len(values)][: len(values[::97])]
+    for step, side in itertools.product((1, -2), ("left", "right")):
+        ours = nd.asarray(knots, device=device), nd.asarray(values, device=device)[::step]
+        got = nd.searchsorted(*ours, side)
+        np.testing.assert_array_equal(got.get(), np.searchsorted(knots, values[::step], side))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("bins", [1, 10, 23, 24, 100, 600, [-3, 0, 0, 2, 50], list(range(-20, 30))])
 def test_histograms_count_what_lies_in_each_bin(bins, dtype, device):
