@@ -39,6 +39,15 @@ def test_programs_do_what_they_do_with_numpy(device):
             pytest.fail(f"{finding.message}\n{programs.as_code(small, device)}")
 
 
+def test_a_sum_of_products_is_anybodys_guess_only_where_a_product_overflows():
+    large, whole = np.array([np.inf, 9e300]), np.array([1, 2**62])
+    assert programs.product_overflows([large, whole])
+    assert programs.product_overflows([np.array([300], "float16")])
+    assert not programs.product_overflows([np.array([np.inf, np.nan, 1e3]), whole])
+    assert not programs.product_overflows([whole, whole])  # integers wrap around, everywhere alike
+    assert not programs.product_overflows([np.zeros(0)])
+
+
 def test_a_seed_gives_the_same_program():
     assert program("7/3") == program("7/3") != program("7/4")
 
