@@ -121,7 +121,8 @@ class Parts {
   static constexpr std::int32_t kParts = 4096;
   static constexpr std::int64_t kInPart = 8;  // elements of one part that are compared with a value
 
-  // False where the row has no range that can be divided, or too many of its elements share a part.
+  // False where the row has no range that can be divided, too many of its elements share a part, or it is not sorted,
+  // for which no result is promised, but that nothing else is read.
   bool divide(const SearchArgs& args) noexcept {
     const T* const row = static_cast<const T*>(args.sorted);
     const auto at = [&](std::int64_t k) { return static_cast<Real>(row[k * args.sorted_step]); };
@@ -135,6 +136,7 @@ class Parts {
     before_[0] = 0;
     for (std::int64_t k = 0; k < args.n; ++k) {
       const std::int32_t here = part_of(row[k * args.sorted_step]);
+      if (here < part) return false;
       std::fill(before_ + part + 1, before_ + here + 1, static_cast<std::uint16_t>(k));
       part = here;
       most_ = std::max(most_, k + 1 - before_[here]);

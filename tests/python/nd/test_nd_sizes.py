@@ -114,6 +114,21 @@ def test_many_values_go_into_rows_of_any_spread_as_numpy_puts_them(row, dtype, d
         np.testing.assert_array_equal(got.get(), np.searchsorted(knots, values[::step], side))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "uint64"])
+@pytest.mark.parametrize("size", [16, 40, 300, 2048, 3000])
+def test_a_row_that_is_not_sorted_gives_places_within_it(size, dtype, device):
+    random = np.random.default_rng(size)
+    values = nd.asarray(random.integers(0, 1000, 9000).astype(dtype), device=device)
+    for row in (
+        random.integers(0, 1000, size),
+        np.r_[0, random.integers(0, 1000, size - 2), 1000],
+        np.arange(size, 0, -1),
+    ):
+        for side in ("left", "right"):
+            got = nd.searchsorted(nd.asarray(row.astype(dtype), device=device), values, side).get()
+            assert got.min() >= 0 and got.max() <= size
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("bins", [1, 10, 23, 24, 100, 600, [-3, 0, 0, 2, 50], list(range(-20, 30))])
 def test_histograms_count_what_lies_in_each_bin(bins, dtype, device):
