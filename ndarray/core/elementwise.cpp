@@ -359,8 +359,8 @@ bool is_small_image(const Tensor& source, const Tensor& copy) noexcept {
 bool copy_few(const Tensor& source, const Tensor& copy) noexcept {
   constexpr std::int64_t kMostApart = 64;
   const DType dtype = dtype_of(source);
-  if (!is_host(source.dl.device) || dtype != dtype_of(copy) || source.dl.ndim != 1 || source.size > kMostApart)
-    return false;
+  const bool is_few = source.dl.ndim == 1 && source.size > 0 && source.size <= kMostApart;
+  if (!is_few || !is_host(source.dl.device) || dtype != dtype_of(copy)) return false;
   const std::int64_t size = source.itemsize(), strides[] = {size, source.dl.strides[0] * size};
   char* const data[] = {static_cast<char*>(copy.dl.data), static_cast<char*>(source.dl.data)};
   host_kernels::copy_loop(static_cast<int>(size))(data, strides, source.size);
