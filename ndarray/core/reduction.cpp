@@ -28,6 +28,13 @@ DType widened(DType t) noexcept {
 // 16-bit floats are summed in float32 and rounded once.
 DType accumulator_of(DType t) noexcept { return is_float(t) && itemsize(t) == 2 ? DType::kFloat32 : t; }
 
+// NumPy: numbers are added up as what they are added up into; averages of integers are float64's whatever takes them.
+bool takes_dtype_of_out(ReduceOp op, DType in, DType out) noexcept {
+  const auto inexact = [](DType t) { return is_float(t) || is_complex(t); };
+  const bool is_moment = op == ReduceOp::kMean || op == ReduceOp::kVar || op == ReduceOp::kStd;
+  return inexact(out) && (is_additive(op) || (is_moment && inexact(in)));
+}
+
 struct Dtypes {
   DType accumulate, out;
 };
@@ -219,9 +226,8 @@ Status check_dtype(ReduceOp op, const Tensor& x, AxisMask axes, std::optional<DT
 
 Status reduce(ReduceOp op, const Tensor& x, AxisMask axes, const ReduceOptions& options, Tensor& result) {
   DLBRIDGE_TRY(check_dtype(op, x, axes, options.dtype));
-  if (is_additive(op) && !options.dtype && options.out != nullptr &&
-      (is_float(dtype_of(*options.out)) || is_complex(dtype_of(*options.out)))) {
-    ReduceOptions wider = options;  // NumPy: integers are added up as what they are added up into
+  if (options.out != nullptr && !options.dtype && takes_dtype_of_out(op, dtype_of(x), dtype_of(*options.out))) {
+    ReduceOptions wider = options;
     wider.dtype = promote(dtype_of(x), dtype_of(*options.out));
     return reduce(op, x, axes, wider, result);
   }

@@ -120,6 +120,13 @@ def _shaped(result: ndarray, a: ndarray, axis: Axis, keepdims: bool) -> ndarray:
     return result.reshape(()) if axis is None else result.squeeze(axis)
 
 
+def _moment_dtype(a: ndarray, dtype: DTypeLike | None, out: ndarray | None) -> DTypeLike | None:
+    """What mean() and var() compute in, too: a result that is wider than the elements is not rounded to theirs."""
+    if dtype is not None or not is_inexact(a):
+        return dtype
+    return _native.result_type(a, out) if out is not None and is_inexact(out) else a.dtype
+
+
 def _summed_in(dtype: DTypeLike) -> DTypeLike:
     """float32 for the 16-bit floats, which hold no count past 65,504 (float16) or 256 (bfloat16)."""
     return "float32" if resolve(dtype).name in ("float16", "bfloat16") else dtype
@@ -142,7 +149,7 @@ def nanmean(
     a = as_array(a)
     if not is_inexact(a):
         return a.mean(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
-    stored = a.dtype if dtype is None else dtype
+    stored = _moment_dtype(a, dtype, out)
     total = _replaced(a, 0).sum(axis=axis, dtype=_summed_in(stored), keepdims=True)
     result = total / _counts(a, axis, _real_of(total))
     return into(out, _shaped(_narrowed(result, stored), a, axis, keepdims), "nanmean")
@@ -167,7 +174,7 @@ def nanvar(
     a = as_array(a)
     if not is_inexact(a):
         return a.var(axis=axis, dtype=dtype, out=out, correction=ddof, keepdims=keepdims)
-    stored = a.dtype if dtype is None else dtype
+    stored = _moment_dtype(a, dtype, out)
     a = a.astype(_summed_in(stored), copy=False)
     centre = nanmean(a, axis, keepdims=True)
     distance = _native.where(_native.isnan(a), 0, a - centre)  # an infinity's distance is NaN, and counts
@@ -188,4 +195,6 @@ def nanstd(
     keepdims: bool = False,
 ) -> ndarray:
     """std() of what is not NaN; NaN where no more than ddof elements are left."""
-    return into(out, _native.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims)), "nanstd")
+    a = as_array(a)
+    squared = nanvar(a, axis, _moment_dtype(a, dtype, out), None, ddof, keepdims)
+    return into(out, _native.sqrt(squared), "nanstd")

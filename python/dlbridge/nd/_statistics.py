@@ -132,7 +132,10 @@ def count_nonzero(a: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
 def ptp(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
     """The distance between the largest and the smallest element over axes."""
     a = as_array(a)
-    return into(out, a.max(axis=axis, keepdims=keepdims) - a.min(axis=axis, keepdims=keepdims), "ptp")
+    largest, smallest = a.max(axis=axis, keepdims=keepdims), a.min(axis=axis, keepdims=keepdims)
+    if out is not None:  # NumPy: a distance that the elements' dtype does not hold is taken in that of `out`
+        largest = largest.astype(_native.result_type(a, out), copy=False)
+    return into(out, largest - smallest, "ptp")
 
 
 def average(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dlbridge import nd
-from nd_support import NUMPY_DTYPES, check, put
+from nd_support import NUMPY_DTYPES, check, host, put
 
 OF_NOTHING = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.3.0", reason="before 2.3 NumPy has other rules"
@@ -177,6 +177,33 @@ def test_one_element_without_a_dimension(device):
     check(x, np.array(7))
     check(nd.asfortranarray(x), np.asfortranarray(np.array(7)))
     check(nd.ascontiguousarray(x), np.ascontiguousarray(np.array(7)))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("float16", "float32"), ("float32", "float64"), ("complex64", "complex128")]
+)
+def test_what_a_wider_output_takes_is_not_rounded_to_the_elements_dtype(name, dtype, wide, device):
+    values = np.asarray([[0.1, -3.7, 2.3], [1e3, 7.7, 0.01]], dtype)
+    spread = wide if name in ("sum", "mean", "nanmean") else np.zeros((), wide).real.dtype
+    out = put(np.zeros(3, spread), device)
+    getattr(nd, name)(put(values, device), axis=0, out=out)
+    want = getattr(np, name)(values.astype(wide), axis=0)
+    np.testing.assert_allclose(host(out), want, rtol=4 * np.finfo(wide).eps)
+
+
+def test_the_mean_of_integers_is_float64s_whatever_takes_it(device):
+    values = np.asarray([2**24 + 1, 2**24 + 3, 2**24 + 5], np.int32)
+    out = put(np.zeros((), np.float32), device)
+    nd.mean(put(values, device), out=out)
+    assert float(out) == np.float32(values.mean())
+
+
+def test_ptp_into_a_wider_output_does_not_wrap_around(device):
+    values = np.asarray([[-100, 5], [100, 7]], np.int8)
+    out = put(np.zeros(2, np.int64), device)
+    assert nd.ptp(put(values, device), axis=0, out=out) is out
+    assert out.tolist() == np.ptp(values, axis=0, out=np.zeros(2, np.int64)).tolist() == [200, 2]
 
 
 def test_ptp_refuses_an_output_of_another_shape(device):
