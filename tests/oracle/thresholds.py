@@ -48,6 +48,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/elementwise.cpp:kPackedRow": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise_arithmetic.cpp:kDividerPays": ELEMENTS,
+        "host/elementwise_arithmetic.cpp:kPowerBlock": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
         "host/elementwise_math.cpp:kMoved": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,

@@ -162,6 +162,14 @@ def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[C
     return first, steps
 
 
+def _alone(calls: list[Call], x: ndarray) -> ndarray:
+    """What the first array becomes by itself; a view where nothing is summed over."""
+    result = x
+    for call in calls:
+        result = call(result)
+    return result.view() if result is x else result
+
+
 def _extents(operands: list[_Operand]) -> dict[str, int]:
     """Letters to extents; those of 1 are broadcast, also to 0."""
     extents: dict[str, int] = {}
@@ -205,6 +213,10 @@ def einsum(
     that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
     of one array keeps its own. Source: NumPy.
     """
+    if len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str):
+        if dtype is out is None and casting == "safe":  # one array as it is: a view takes less than to look at the rest
+            (x,) = operands
+            return _alone(_plan(subscripts, x.dtype, x.shape)[0], x)
     given: Any = operands
     if not isinstance(subscripts, str):
         subscripts, given = _as_text((subscripts, *operands))
@@ -226,10 +238,8 @@ def einsum(
                     f"einsum(): cannot cast {a.dtype} to {wanted} (casting={casting!r}). Give casting='unsafe'"
                 )
             arrays[position] = a.astype(wanted, copy=False)
-    result = arrays[0]
     calls, steps = _plan(subscripts, wanted, *[a.shape for a in arrays])
-    for call in calls:
-        result = call(result)
+    result = _alone(calls, arrays[0])
     for position, (calls, combine, after) in enumerate(steps, 1):
         a = arrays[position]
         for call in calls:
@@ -237,6 +247,4 @@ def einsum(
         result = combine(result, a)
         for call in after:
             result = call(result)
-    if result is arrays[0]:
-        result = result.view()  # where nothing is summed over
     return result if out is None else into(out, result, "einsum")

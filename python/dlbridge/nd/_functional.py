@@ -100,7 +100,8 @@ def asarray_chkfinite(
     a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, device: DeviceLike = None
 ) -> ndarray:
     """asarray(), with ValueError for infinities and NaN; the host waits for the device."""
-    x = asarray(a, dtype=dtype, order=order or "K", device=device)
+    is_given = isinstance(a, ndarray) and dtype is None and order is None and device is None
+    x = a if is_given else asarray(a, dtype=dtype, order=order or "K", device=device)
     if is_inexact(x) and not bool(_native.isfinite(x).all()):
         raise ValueError("asarray_chkfinite(): the array has infinities or NaN; replace them: nan_to_num()")
     return x

@@ -196,6 +196,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
 
 
 _REVERSED = slice(None, None, -1)
+_SECOND_REVERSED = (slice(None), _REVERSED)
 
 
 def flip(m: ArrayLike, /, axis: Axis = None) -> ndarray:
@@ -209,14 +210,23 @@ def flip(m: ArrayLike, /, axis: Axis = None) -> ndarray:
     return m[tuple(_REVERSED if a in axes else slice(None) for a in range(m.ndim))]
 
 
+def _reversed(m: ArrayLike, key: Any, axis: int) -> ndarray:
+    """flip() along an axis by a key that is made; flip() itself says what is wrong where there is no such axis."""
+    x = m if isinstance(m, ndarray) else as_array(m)
+    try:
+        return x[key]
+    except IndexError:
+        return flip(x, axis)
+
+
 def fliplr(m: ArrayLike) -> ndarray:
     """A view with the columns (axis 1) reversed."""
-    return flip(m, 1)
+    return _reversed(m, _SECOND_REVERSED, 1)
 
 
 def flipud(m: ArrayLike) -> ndarray:
     """A view with the rows (axis 0) reversed."""
-    return flip(m, 0)
+    return _reversed(m, _REVERSED, 0)
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> ndarray:

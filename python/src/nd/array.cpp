@@ -199,6 +199,24 @@ PyTypeObject* add_array_type(PyObject* module, const char* name, std::vector<PyT
   return type;
 }
 
+// HostArray or CudaArray, of ndarray and the tensor of that kind. It has what they have once more, in the order of the
+// MRO, the first of a name for all: where a method is not of the object's own type, CPython walks the bases to find
+// whether the object is of it, and has no fast call for it.
+PyTypeObject* add_leaf_type(PyObject* module, const char* name, PyTypeObject* kind) {
+  std::vector<PyMethodDef> methods;
+  std::vector<PyGetSetDef> getters;
+  for (const PyTypeObject* base : {array_types.base, kind, tensor_types.base}) {
+    for (const PyMethodDef* row = base->tp_methods; row != nullptr && row->ml_name != nullptr; ++row)
+      methods.push_back(*row);
+    for (const PyGetSetDef* row = base->tp_getset; row != nullptr && row->name != nullptr; ++row)
+      getters.push_back(*row);
+  }
+  const Ref bases = owned(PyTuple_Pack(2, array_types.base, kind));
+  constexpr char kDoc[] = "An nd.ndarray; which kind follows from its device.";
+  return add_array_type(module, name, {methods_slot(std::move(methods)), getters_slot(std::move(getters)), doc_slot(kDoc)},
+                        bases.get());
+}
+
 constexpr char kArrayDoc[] =
     "ndarray(shape, dtype='float64', memptr=None, strides=None, order='C', *, device=None)\n--\n\n"
     "A dense array on a GPU or on the host, and a dlbridge.Tensor: it offers every array protocol.\n\n"
@@ -228,11 +246,8 @@ void init_array_types(PyObject* module) {
     slots.push_back(own);
   array_types.base =
       add_array_type(module, "dlbridge.nd.ndarray", std::move(slots), reinterpret_cast<PyObject*>(tensor_types.base));
-  constexpr char kLeafDoc[] = "An nd.ndarray; which kind follows from its device.";
-  const Ref host_bases = owned(PyTuple_Pack(2, array_types.base, tensor_types.host));
-  const Ref cuda_bases = owned(PyTuple_Pack(2, array_types.base, tensor_types.cuda));
-  array_types.host = add_array_type(module, "dlbridge.nd.HostArray", {doc_slot(kLeafDoc)}, host_bases.get());
-  array_types.cuda = add_array_type(module, "dlbridge.nd.CudaArray", {doc_slot(kLeafDoc)}, cuda_bases.get());
+  array_types.host = add_leaf_type(module, "dlbridge.nd.HostArray", tensor_types.host);
+  array_types.cuda = add_leaf_type(module, "dlbridge.nd.CudaArray", tensor_types.cuda);
 }
 
 // --- making arrays ---------------------------------------------------------------------------------------------------

@@ -213,9 +213,9 @@ Ref deepened(Ref x, std::int64_t ndim) {
 
 PyObject* converted(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
                     std::optional<bool> copy, char order, std::int64_t ndmin = 0, bool blocking = false) {
-  const bool stays = Py_TYPE(object) == array_types.host && !dtype && !device && copy != std::optional(true);
-  Ref x = stays ? Ref::borrow(object) : owned(convert(object, dtype, device, copy, home_of));
-  if (stays && order == 'K' && ndmin == 0) return x.release();
+  const bool is_ready = Py_TYPE(object) == array_types.host && !dtype && !device && copy != std::optional(true);
+  Ref x = is_ready ? Ref::borrow(object) : owned(convert(object, dtype, device, copy, home_of));
+  if (is_ready && order == 'K' && ndmin == 0) return x.release();
   x = deepened(ordered(std::move(x), order, copy), ndmin);
   if (blocking) {
     static PythonFunction wait_for("dlbridge.nd._creation", "_wait_for");
@@ -248,13 +248,18 @@ constexpr char kAsarray[] =
     "An ndarray of that dtype and device is returned itself; a NumPy array is moved to the device, or shared on the "
     "CPU;\n"
     "arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.";
+// Most calls: an array of the host, which is one.
+bool stays(const Call& a) noexcept { return a.is_single() && Py_TYPE(a.given(0)) == array_types.host; }
+
 PyObject* asarray(PyObject*, const Call& a) {
+  if (stays(a)) return Ref::borrow(a.given(0)).release();
   return converted(a.given(0), a.dtype(1), a.device(3), a.copy(4), a.order(2, 'K'), 0, a.flag(5, false));
 }
 
 constexpr char kAsanyarray[] = "asanyarray($module, a, dtype=None, order=None, *, blocking=False)\n--\n\n"
                                "asarray(); there are no subclasses to keep.";
 PyObject* asanyarray(PyObject*, const Call& a) {
+  if (stays(a)) return Ref::borrow(a.given(0)).release();
   return converted(a.given(0), a.dtype(1), std::nullopt, std::nullopt, a.order(2, 'K'), 0, a.flag(3, false));
 }
 
