@@ -106,11 +106,15 @@ def parameters_of(value: Any) -> set[str]:
 
 def members(cls: type) -> Iterator[str]:
     """The public attributes of a class that it does not share with a class documented elsewhere."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("dlbridge")]
+    elsewhere = [base for base in ours if base is not cls and not base.__name__.startswith("_")]
     listed: set[str] = set()
-    for base in cls.__mro__:
-        if not base.__module__.startswith("dlbridge") or (base is not cls and not base.__name__.startswith("_")):
-            continue
-        listed |= {name for name in vars(base) if not name.startswith("_")}
+    for base in ours:
+        if base not in elsewhere:
+            listed |= {name for name in vars(base) if not name.startswith("_")}
+    for base in elsewhere:  # nd.HostArray has all that nd.ndarray has once more
+        shared = listed & vars(base).keys()
+        listed -= {name for name in shared if doc_of(vars(base)[name]) == doc_of(inspect.getattr_static(cls, name))}
     for name in sorted(listed):
         value = inspect.getattr_static(cls, name)
         if not (inspect.isdatadescriptor(value) or inspect.isroutine(value) or hasattr(value, "__get__")):

@@ -41,9 +41,10 @@ void divide_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   op_loop<op, compute>(data, strides, n);
 }
 
-// x ** e by squaring, for an e of 3 or more: the bits of e below its highest decide for all elements of a block at once.
+// x ** e by squaring, for an e of 3 or more: its bits below the highest decide for all elements of a block at once.
 template <class C>
-[[gnu::always_inline]] inline void power_by(char* const* data, const std::int64_t* strides, std::int64_t n, C exponent) {
+[[gnu::always_inline]] inline void power_by(char* const* data, const std::int64_t* strides, std::int64_t n,
+                                            C exponent) {
   constexpr std::int64_t kPowerBlock = 256;
   constexpr OpFn<Op::kMultiply, C> multiply;
   constexpr auto same = [](C x) noexcept { return x; };

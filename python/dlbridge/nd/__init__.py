@@ -170,7 +170,7 @@ def _attach() -> None:
 
     for kind, members in (
         (ndarray, _array_methods.MEMBERS),
-        (HostArray, {**_array_methods.MEMBERS, **_array_methods.HOST_MEMBERS}),
+        (HostArray, _array_methods.HOST_MEMBERS),
         (CudaArray, _array_methods.MEMBERS),
         (ufunc, _ufunc_methods.MEMBERS),
     ):

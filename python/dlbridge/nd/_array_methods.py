@@ -333,4 +333,5 @@ MEMBERS: dict[str, Any] = {
     "__array_priority__": 100.0,
     "__class_getitem__": classmethod(_generic),
 }
-HOST_MEMBERS: dict[str, Any] = {"device": _plain_device}  # a dlbridge.Device always: there is nothing to look up
+# HostArray's own `device` is a dlbridge.Device always: there is nothing to look up.
+HOST_MEMBERS: dict[str, Any] = {name: member for name, member in MEMBERS.items() if name != "device"}

@@ -213,10 +213,10 @@ def einsum(
     that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
     of one array keeps its own. Source: NumPy.
     """
-    if len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str):
-        if dtype is out is None and casting == "safe":  # one array as it is: a view takes less than to look at the rest
-            (x,) = operands
-            return _alone(_plan(subscripts, x.dtype, x.shape)[0], x)
+    is_one = len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str)
+    if is_one and dtype is out is None and casting == "safe":  # to look at the rest takes longer than a view
+        (x,) = operands
+        return _alone(_plan(subscripts, x.dtype, x.shape)[0], x)
     given: Any = operands
     if not isinstance(subscripts, str):
         subscripts, given = _as_text((subscripts, *operands))

@@ -213,8 +213,8 @@ PyTypeObject* add_leaf_type(PyObject* module, const char* name, PyTypeObject* ki
   }
   const Ref bases = owned(PyTuple_Pack(2, array_types.base, kind));
   constexpr char kDoc[] = "An nd.ndarray; which kind follows from its device.";
-  return add_array_type(module, name, {methods_slot(std::move(methods)), getters_slot(std::move(getters)), doc_slot(kDoc)},
-                        bases.get());
+  return add_array_type(
+      module, name, {methods_slot(std::move(methods)), getters_slot(std::move(getters)), doc_slot(kDoc)}, bases.get());
 }
 
 constexpr char kArrayDoc[] =

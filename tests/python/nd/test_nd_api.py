@@ -5,9 +5,11 @@ import inspect
 import pathlib
 import subprocess
 import sys
+import types
 
 import dlbridge.nd as nd
 import pytest
+from dlbridge.nd import _array_methods
 
 # Array API 2024.12: the names, with the parameters that callers may give by keyword.
 STANDARD = """
@@ -199,3 +201,16 @@ def _environment():
     import os
 
     return {**os.environ, "PYTHONPATH": os.pathsep.join(str(p) for p in sys.path if p)}
+
+
+@pytest.mark.parametrize("kind", [nd.HostArray, nd.CudaArray])
+def test_methods_and_attributes_are_of_an_arrays_own_type_and_those_of_its_bases(kind):
+    of_bases = {}
+    for base in reversed(kind.__mro__[1:-1]):
+        of_bases.update(base.__dict__)
+    for name in (*_array_methods.MEMBERS, *of_bases):
+        own, member = kind.__dict__.get(name), of_bases[name]
+        if isinstance(own or member, (types.MethodDescriptorType, types.GetSetDescriptorType)):
+            assert own.__objclass__ is kind and own.__doc__, name
+        elif name in _array_methods.MEMBERS:
+            assert own is member, name

@@ -252,3 +252,17 @@ def test_sequences_of_several_lengths_are_refused(values):
 def test_integers_that_the_dtype_does_not_hold_are_refused(values):
     with pytest.raises(OverflowError):
         nd.array(values, "uint8")
+
+
+def test_flips_of_too_few_dimensions_say_so(device):
+    for flip, dims in ((nd.flipud, 0), (nd.fliplr, 1), (nd.fliplr, 0)):
+        with pytest.raises(ValueError, match="axis"):
+            flip(put(np.ones((3,) * dims), device))
+
+
+def test_einsum_of_one_array_gives_a_view_and_never_the_array_itself(device):
+    x = put(np.arange(6.0).reshape(2, 3), device)
+    for subscripts in ("ij", "ij->ij", "ij->ji", "...->..."):
+        result = nd.einsum(subscripts, x)
+        assert result is not x and nd.shares_memory(result, x)
+        check(result, np.einsum(subscripts, np.arange(6.0).reshape(2, 3)))

@@ -98,3 +98,18 @@ def test_squares_of_integers_wrap(dtype):
     x = np.random.default_rng(2).integers(limits.min, limits.max, 300, dtype=dtype, endpoint=True)
     for exponent in (0, 1, 2, 3):
         np.testing.assert_array_equal(np.asarray(on_host(x) ** exponent), x**exponent, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("n", [15, 256, 257, 1000])  # a block, one more, and several
+@pytest.mark.parametrize("step", [1, 2, -3])
+def test_powers_of_integers_wrap_wherever_they_lie(dtype, n, step):
+    x = np.random.default_rng(n).integers(0, 2**63, n * abs(step)).astype(dtype)[::step]
+    for exponent in (0, 1, 3, 4, 7, 13, 64, 126):
+        want = x ** np.asarray(exponent, dtype)
+        np.testing.assert_array_equal(np.asarray(on_host(x) ** exponent), want)
+        out = on_host(np.zeros((n, 2), dtype))[:, 1]
+        np.testing.assert_array_equal(np.asarray(nd.power(on_host(x), exponent, out=out)), want)
+        place = on_host(x.copy())
+        place **= exponent
+        np.testing.assert_array_equal(np.asarray(place), want)
