@@ -124,7 +124,7 @@ def _moment_dtype(a: ndarray, dtype: DTypeLike | None, out: ndarray | None) -> D
     """What mean() and var() compute in, too: a result that is wider than the elements is not rounded to theirs."""
     if dtype is not None or not is_inexact(a):
         return dtype
-    return _native.result_type(a, out) if out is not None and is_inexact(out) else a.dtype
+    return _native.result_type(a, out) if isinstance(out, ndarray) and is_inexact(out) else a.dtype
 
 
 def _summed_in(dtype: DTypeLike) -> DTypeLike:

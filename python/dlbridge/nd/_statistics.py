@@ -133,7 +133,7 @@ def ptp(a: ArrayLike, /, axis: Axis = None, out: ndarray | None = None, keepdims
     """The distance between the largest and the smallest element over axes."""
     a = as_array(a)
     largest, smallest = a.max(axis=axis, keepdims=keepdims), a.min(axis=axis, keepdims=keepdims)
-    if out is not None:  # NumPy: a distance that the elements' dtype does not hold is taken in that of `out`
+    if isinstance(out, ndarray):  # NumPy: a distance that the elements' dtype does not hold is taken in that of `out`
         largest = largest.astype(_native.result_type(a, out), copy=False)
     return into(out, largest - smallest, "ptp")
 

@@ -192,6 +192,13 @@ def test_what_a_wider_output_takes_is_not_rounded_to_the_elements_dtype(name, dt
     np.testing.assert_allclose(host(out), want, rtol=4 * np.finfo(wide).eps)
 
 
+@pytest.mark.parametrize("name", ["mean", "var", "nanmean", "nanvar", "nanstd", "ptp"])
+@pytest.mark.parametrize("out", [[1.0], 1.0, np.zeros(())])
+def test_what_is_no_array_takes_no_result(name, out, device):
+    with pytest.raises(TypeError, match="nd"):
+        getattr(nd, name)(put(np.ones(3), device), out=out)
+
+
 def test_the_mean_of_integers_is_float64s_whatever_takes_it(device):
     values = np.asarray([2**24 + 1, 2**24 + 3, 2**24 + 5], np.int32)
     out = put(np.zeros((), np.float32), device)
