@@ -40,16 +40,6 @@ def _device(self: ndarray) -> Any:
     return found
 
 
-def _set_real(self: ndarray, value: ArrayLike) -> None:
-    _native.real_part(self)[...] = value
-
-
-def _set_imag(self: ndarray, value: ArrayLike) -> None:
-    if self.dtype.kind != "c":
-        raise TypeError(f"ndarray.imag: {self.dtype} has no imaginary part to write to")
-    _native.imaginary_part(self)[...] = value
-
-
 # --- to the host and back -------------------------------------------------------------------------------------------
 
 
@@ -324,12 +314,6 @@ MEMBERS: dict[str, Any] = {
         doc="The elements in C order by one number: read as copies, written in place. Assigning to it writes them all.",
     ),
     "device": property(_device, doc=_device.__doc__),
-    "real": property(_native.real_part, _set_real, doc="The real part: a view of a complex array, any other itself."),
-    "imag": property(
-        _native.imaginary_part,
-        _set_imag,
-        doc="The imaginary part: a view of a complex array, read-only zeros for others.",
-    ),
     "__array_priority__": 100.0,
     "__class_getitem__": classmethod(_generic),
 }

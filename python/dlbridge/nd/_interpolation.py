@@ -65,8 +65,8 @@ def interp(
         low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
         if kind_of(values.dtype) == "c":  # each part by itself: an infinite one leaves the other as it is
             inner = _native.empty(at.shape, values.dtype, device=at.device)
-            _native.real_part(inner)[...] = _between_knots(at, knots, _native.real_part(values), low)
-            _native.imaginary_part(inner)[...] = _between_knots(at, knots, _native.imaginary_part(values), low)
+            inner.real = _between_knots(at, knots, values.real, low)
+            inner.imag = _between_knots(at, knots, values.imag, low)
         else:
             inner = _between_knots(at, knots, values, low)
         inner = _native.where(_native.isnan(at), at, inner)

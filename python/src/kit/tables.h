@@ -85,6 +85,20 @@ PyGetSetDef getter(const char* name, const char* doc = nullptr) {
   return {name, get, nullptr, doc, nullptr};
 }
 
+// One that is written to, too; kSet returns 0. It is never deleted.
+template <PyObject* (*kGet)(PyObject*), int (*kSet)(PyObject*, PyObject*)>
+PyGetSetDef attribute(const char* name, const char* doc) {
+  PyGetSetDef row = getter<kGet>(name, doc);
+  row.set = [](PyObject* self, PyObject* value, void*) noexcept {
+    return guarded([&] {
+      if (value == nullptr)
+        throw_error(PyExc_AttributeError, "an attribute of %s cannot be deleted", Py_TYPE(self)->tp_name);
+      return kSet(self, value);
+    });
+  };
+  return row;
+}
+
 template <auto kFunction>
 PyType_Slot slot(int id) {
   return {id, reinterpret_cast<void*>(Guard<kFunction>::call)};

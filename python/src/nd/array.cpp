@@ -230,19 +230,20 @@ void init_array_types(PyObject* module) {
   for (const PyMethodDef& reduction : reduction_methods()) methods.push_back(reduction);
   std::vector<PyType_Slot> slots = number_slots();
   for (const PyType_Slot& subscript : subscript_slots()) slots.push_back(subscript);
-  for (const PyType_Slot& own :
-       {slot<new_array>(Py_tp_new),
-        getters_slot(
-            {getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
-             getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
-             getter<get_base>("base", "ndarray: the array that this one is a view of; None where it has its memory by "
-                                      "itself. Where that array is gone, a new one of the whole memory."),
-             getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
-             getter<get_flags_object>("flags", "How the array lies in memory: c_contiguous, f_contiguous, owndata, "
-                                               "writeable; also by NumPy's names as items."),
-             getter<make_data_attribute>(
-                 "data", "MemoryPointer: the array's memory; .ptr is the address of the first element.")}),
-        methods_slot(std::move(methods)), doc_slot(kArrayDoc)})
+  std::vector<PyGetSetDef> attributes = part_attributes();
+  for (const PyGetSetDef& own :
+       {getter<get_transposed>("T", "ndarray: the axes in reverse order, a view."),
+        getter<get_matrix_transposed>("mT", "ndarray: the last two axes exchanged, a view (array API)."),
+        getter<get_base>("base", "ndarray: the array that this one is a view of; None where it has its memory by "
+                                 "itself. Where that array is gone, a new one of the whole memory."),
+        getter<get_flags>("_flags", "(c_contiguous, f_contiguous, writeable, owndata)"),
+        getter<get_flags_object>("flags", "How the array lies in memory: c_contiguous, f_contiguous, owndata, "
+                                          "writeable; also by NumPy's names as items."),
+        getter<make_data_attribute>("data",
+                                    "MemoryPointer: the array's memory; .ptr is the address of the first element.")})
+    attributes.push_back(own);
+  for (const PyType_Slot& own : {slot<new_array>(Py_tp_new), getters_slot(std::move(attributes)),
+                                 methods_slot(std::move(methods)), doc_slot(kArrayDoc)})
     slots.push_back(own);
   array_types.base =
       add_array_type(module, "dlbridge.nd.ndarray", std::move(slots), reinterpret_cast<PyObject*>(tensor_types.base));

@@ -15,6 +15,7 @@ std::vector<PyType_Slot> number_slots();                                    // o
 std::vector<PyType_Slot> subscript_slots();                                 // indexing.cpp
 std::vector<PyMethodDef> array_methods();                                   // array_methods.cpp
 std::vector<PyMethodDef> reduction_methods();                               // reductions.cpp
+std::vector<PyGetSetDef> part_attributes();                                 // views.cpp
 PyObject* new_array(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // creation.cpp
 PyObject* make_data_attribute(PyObject* array);                             // creation.cpp
 PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count);          // views.cpp; along a new first axis

@@ -29,24 +29,34 @@ PyObject* as_strided(PyObject*, const Call& a) {
   });
 }
 
-constexpr char kRealPart[] = "real_part($module, x, /)\n--\n\nA view of a complex array's; any other array itself.";
-PyObject* real_part(PyObject*, PyObject* object) {
-  const Tensor& x = need_array(object, "ndarray.real");
-  if (!core::is_complex(core::dtype_of(x))) return Ref::borrow(object).release();
-  return make_result("ndarray.real", [&](Tensor& out) { return core::part_view(x, false, out); });
+constexpr char kRealName[] = "ndarray.real", kImagName[] = "ndarray.imag";
+
+PyObject* get_real(PyObject* self) {
+  const Tensor& x = tensor_of(self);
+  if (!core::is_complex(core::dtype_of(x))) return Ref::borrow(self).release();
+  return make_result(kRealName, [&](Tensor& out) { return core::part_view(x, false, out); });
 }
 
-constexpr char kImaginaryPart[] = "imaginary_part($module, x, /)\n--\n\nA view; of an array that is not complex "
-                                  "zeros, dense and read-only: not every consumer takes strides of 0.";
-PyObject* imaginary_part(PyObject*, PyObject* object) {
-  const Tensor& x = need_array(object, "ndarray.imag");
-  return make_result("ndarray.imag", [&](Tensor& out) -> Status {
+// Zeros of an array that is not complex are dense and read-only: not every consumer takes strides of 0.
+PyObject* get_imag(PyObject* self) {
+  const Tensor& x = tensor_of(self);
+  return make_result(kImagName, [&](Tensor& out) -> Status {
     if (core::is_complex(core::dtype_of(x))) return core::part_view(x, true, out);
     DLBRIDGE_TRY(core::make_array(out, core::dtype_of(x), core::shape_of(x), x.dl.device));
     DLBRIDGE_TRY(core::clear(out));
     out.flags |= kFlagReadOnly;
     return {};
   });
+}
+
+int set_real(PyObject* self, PyObject* value) {
+  return PyObject_SetItem(owned(get_real(self)).get(), Py_Ellipsis, value);
+}
+int set_imag(PyObject* self, PyObject* value) {
+  const DType dtype = core::dtype_of(tensor_of(self));
+  if (!core::is_complex(dtype))
+    throw_error(PyExc_TypeError, "%s: %s has no imaginary part to write to", kImagName, info(dtype).name.data());
+  return PyObject_SetItem(owned(get_imag(self)).get(), Py_Ellipsis, value);
 }
 
 constexpr char kBroadcastTo[] = "broadcast_to($module, x, shape)\n--\n\nA read-only view.";
@@ -175,10 +185,15 @@ PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
   return make_result("stack()", [&](Tensor& out) { return core::stack(parts, 0, {}, out); });
 }
 
+std::vector<PyGetSetDef> part_attributes() {
+  return {attribute<get_real, set_real>("real", "The real part: a view of a complex array, any other itself."),
+          attribute<get_imag, set_imag>("imag",
+                                        "The imaginary part: a view of a complex array, read-only zeros for others.")};
+}
+
 void init_views(PyObject* module) {
   add_functions(module,
-                {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kRealPart, real_part>(),
-                 method<kImaginaryPart, imaginary_part>(), method<kCopyto, copyto>(),
+                {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kCopyto, copyto>(),
                  method<kSharesMemory, shares_memory>(), method<kConcatenate, join<core::concatenate, 0>>(),
                  method<kStack, join<core::stack, 1>>(), method<kRepeatBy, repeat_by, kRepeatName>()});
 }
