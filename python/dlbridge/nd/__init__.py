@@ -165,7 +165,10 @@ def __dir__() -> list[str]:
 
 
 def _attach() -> None:
-    """Gives the extension's types the methods that are written in Python. Nothing else adds to them."""
+    """Gives the extension's types the methods that are written in Python. Nothing else adds to them.
+
+    HostArray and CudaArray have C's methods of ndarray once more, which would hide these.
+    """
     from dlbridge.nd import _array_methods, _ufunc_methods
 
     for kind, members in (

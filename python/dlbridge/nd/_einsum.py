@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dlbridge.nd._arguments import DTypeLike
+    from dlbridge.nd._dtypes import DType
 
     Call = Callable[..., Any]
 
@@ -162,12 +163,10 @@ def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[C
     return first, steps
 
 
-def _alone(calls: list[Call], x: ndarray) -> ndarray:
-    """What the first array becomes by itself; a view where nothing is summed over."""
-    result = x
+def _through(calls: list[Call], x: ndarray) -> ndarray:
     for call in calls:
-        result = call(result)
-    return result.view() if result is x else result
+        x = call(x)
+    return x
 
 
 def _extents(operands: list[_Operand]) -> dict[str, int]:
@@ -199,24 +198,10 @@ def _as_text(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{inputs}->{terms[-1]}" if len(terms) > len(arrays) else inputs), arrays
 
 
-def einsum(
-    subscripts: Any,
-    *operands: Any,
-    out: ndarray | None = None,
-    dtype: DTypeLike | None = None,
-    casting: str = "safe",
-    optimize: Any = False,
-) -> ndarray:
-    """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
-    transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
-    optimize has no effect. einsum(a, [0, 1], b, [1, 2], [0, 2]) names the axes by numbers. ValueError for subscripts
-    that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
-    of one array keeps its own. Source: NumPy.
-    """
-    is_one = len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str)
-    if is_one and dtype is out is None and casting == "safe":  # to look at the rest takes longer than a view
-        (x,) = operands
-        return _alone(_plan(subscripts, x.dtype, x.shape)[0], x)
+def _operands(
+    subscripts: Any, operands: tuple[Any, ...], out: ndarray | None, dtype: DTypeLike | None, casting: str
+) -> tuple[str, list[ndarray], DType]:
+    """The subscripts as text, the arrays of the dtype that is computed in, and that dtype."""
     given: Any = operands
     if not isinstance(subscripts, str):
         subscripts, given = _as_text((subscripts, *operands))
@@ -238,13 +223,33 @@ def einsum(
                     f"einsum(): cannot cast {a.dtype} to {wanted} (casting={casting!r}). Give casting='unsafe'"
                 )
             arrays[position] = a.astype(wanted, copy=False)
+    return subscripts, arrays, wanted
+
+
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    out: ndarray | None = None,
+    dtype: DTypeLike | None = None,
+    casting: str = "safe",
+    optimize: Any = False,
+) -> ndarray:
+    """The sum of products that `subscripts` names: "ij,jk->ik" is the matrix product, "ii" the trace, "...ij->...ji" a
+    transpose. Letters that are missing on the right are summed over. Operands are combined from left to right;
+    optimize has no effect. einsum(a, [0, 1], b, [1, 2], [0, 2]) names the axes by numbers. ValueError for subscripts
+    that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
+    of one array keeps its own. Source: NumPy.
+    """
+    is_one = len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str)
+    if is_one and dtype is out is None and casting == "safe":  # to look at the rest takes longer than a view
+        (x,) = operands
+        result = _through(_plan(subscripts, x.dtype, x.shape)[0], x)
+        return result.view() if result is x else result
+    subscripts, arrays, wanted = _operands(subscripts, operands, out, dtype, casting)
     calls, steps = _plan(subscripts, wanted, *[a.shape for a in arrays])
-    result = _alone(calls, arrays[0])
+    result = _through(calls, arrays[0])
     for position, (calls, combine, after) in enumerate(steps, 1):
-        a = arrays[position]
-        for call in calls:
-            a = call(a)
-        result = combine(result, a)
-        for call in after:
-            result = call(result)
+        result = _through(after, combine(result, _through(calls, arrays[position])))
+    if result is arrays[0]:
+        result = result.view()  # where nothing is summed over
     return result if out is None else into(out, result, "einsum")

@@ -241,6 +241,9 @@ PyObject* array(PyObject*, const Call& a) {
   return converted(a.given(0), a.dtype(1), a.device(5), copy, a.order(3, 'K'), a.integer(4, 0), a.flag(6, false));
 }
 
+// Most calls of asarray(): of an array of the host, which is the result.
+bool stays(const Call& a) noexcept { return a.is_single() && Py_TYPE(a.given(0)) == array_types.host; }
+
 constexpr char kAsarrayName[] = "nd.asarray()";
 constexpr char kAsarray[] =
     "asarray($module, obj, dtype=None, order=None, *, device=None, copy=None, blocking=False)\n--\n\n"
@@ -248,9 +251,6 @@ constexpr char kAsarray[] =
     "An ndarray of that dtype and device is returned itself; a NumPy array is moved to the device, or shared on the "
     "CPU;\n"
     "arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.";
-// Most calls: an array of the host, which is one.
-bool stays(const Call& a) noexcept { return a.is_single() && Py_TYPE(a.given(0)) == array_types.host; }
-
 PyObject* asarray(PyObject*, const Call& a) {
   if (stays(a)) return Ref::borrow(a.given(0)).release();
   return converted(a.given(0), a.dtype(1), a.device(3), a.copy(4), a.order(2, 'K'), 0, a.flag(5, false));
