@@ -94,28 +94,7 @@ Status write_scalar(const Scalar& s, DType dtype, ScalarValue& out) {
 }
 
 Scalar read_scalar(const void* data, DType dtype) noexcept {
-  return visit_dtype<kAllSet>(
-      dtype,
-      [&]<class T>() {
-        stored_t<T> stored;
-        std::memcpy(&stored, data, sizeof(T));
-        const T value = cast<T>(stored);
-        if constexpr (is_complex_v<T>) {
-          return Scalar::of_complex(static_cast<double>(value.real()), static_cast<double>(value.imag()));
-        } else if constexpr (is_float_v<T>) {
-          return Scalar::of_float(static_cast<double>(cast<double>(value)));
-        } else if constexpr (std::is_same_v<T, bool>) {
-          return Scalar::of_bool(value);
-        } else {
-          Scalar s = Scalar::of_int(static_cast<std::int64_t>(value));
-          if constexpr (std::is_same_v<T, std::uint64_t>) {
-            s.above_int64 = value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-            s.re = static_cast<double>(value);
-          }
-          return s;
-        }
-      },
-      Scalar{});
+  return visit_dtype<kAllSet>(dtype, [&]<class T>() { return read_scalar<T>(data); }, Scalar{});
 }
 
 }  // namespace dlbridge::nd

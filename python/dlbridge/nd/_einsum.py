@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import prod
-from operator import index, itemgetter, methodcaller
+from operator import attrgetter, index, itemgetter, methodcaller
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_arrays, into
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Call = Callable[..., Any]
 
 ndarray = _native.ndarray
+_shape_of = attrgetter("shape")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -163,6 +164,16 @@ def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[C
     return first, steps
 
 
+def _dtype_of_all(operands: tuple[Any, ...]) -> DType | None:
+    """The dtype of arrays that share one; None, where they do not, or are no arrays of ours."""
+    dtype: DType | None = None
+    for x in operands:
+        if not isinstance(x, ndarray) or (dtype is not None and x.dtype is not dtype):
+            return None
+        dtype = x.dtype
+    return dtype
+
+
 def _through(calls: list[Call], x: ndarray) -> ndarray:
     for call in calls:
         x = call(x)
@@ -240,16 +251,20 @@ def einsum(
     that do not fit the arrays. dtype: what the operands are cast to, where `casting` allows it; a view
     of one array keeps its own. Source: NumPy.
     """
-    is_one = len(operands) == 1 and isinstance(operands[0], ndarray) and isinstance(subscripts, str)
-    if is_one and dtype is out is None and casting == "safe":  # to look at the rest takes longer than a view
-        (x,) = operands
+    arrays: Any = operands
+    is_plain = dtype is out is None and casting == "safe" and isinstance(subscripts, str)
+    if is_plain and len(operands) == 1 and isinstance(x := operands[0], ndarray):  # a view takes less than what follows
         result = _through(_plan(subscripts, x.dtype, x.shape)[0], x)
         return result.view() if result is x else result
-    subscripts, arrays, wanted = _operands(subscripts, operands, out, dtype, casting)
-    calls, steps = _plan(subscripts, wanted, *[a.shape for a in arrays])
-    result = _through(calls, arrays[0])
-    for position, (calls, combine, after) in enumerate(steps, 1):
-        result = _through(after, combine(result, _through(calls, arrays[position])))
+    wanted = _dtype_of_all(operands) if is_plain else None
+    if wanted is None:
+        subscripts, arrays, wanted = _operands(subscripts, operands, out, dtype, casting)
+    first, steps = _plan(subscripts, wanted, *map(_shape_of, arrays))
+    result = _through(first, arrays[0]) if first else arrays[0]
+    position = 0
+    for calls, combine, after in steps:
+        y = arrays[position := position + 1]
+        result = _through(after, combine(result, _through(calls, y) if calls else y))
     if result is arrays[0]:
         result = result.view()  # where nothing is summed over
     return result if out is None else into(out, result, "einsum")

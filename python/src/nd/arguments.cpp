@@ -361,15 +361,4 @@ PyObject* element_to_python(const Tensor& t) {
   return scalar_to_python(s);
 }
 
-PyObject* scalar_to_python(const core::Scalar& s) {
-  switch (s.kind) {
-    case core::ScalarKind::kBool: return PyBool_FromLong(s.i != 0);
-    case core::ScalarKind::kInt:
-      return s.above_int64 ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(s.i))
-                           : PyLong_FromLongLong(s.i);
-    case core::ScalarKind::kFloat: return PyFloat_FromDouble(s.re);
-    default: return PyComplex_FromDoubles(s.re, s.im);
-  }
-}
-
 }  // namespace dlbridge::py::nd

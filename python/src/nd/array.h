@@ -97,7 +97,16 @@ PyObject* adopt(TensorObject* source);
 PyObject* adopt(const Tensor& tensor, Owner&& owner, PyObject* source);
 // A Python scalar from the element at the array's start (waits for the device).
 PyObject* element_to_python(const Tensor& scalar);
-PyObject* scalar_to_python(const core::Scalar& scalar);
+inline PyObject* scalar_to_python(const core::Scalar& s) {
+  switch (s.kind) {
+    case core::ScalarKind::kBool: return PyBool_FromLong(s.i != 0);
+    case core::ScalarKind::kInt:
+      return s.above_int64 ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(s.i))
+                           : PyLong_FromLongLong(s.i);
+    case core::ScalarKind::kFloat: return PyFloat_FromDouble(s.re);
+    default: return PyComplex_FromDoubles(s.re, s.im);
+  }
+}
 
 // Calls dlbridge.nd.<module>.<function>: for what is colder than C++ is worth.
 PyObject* call_python(const char* module, const char* function, PyObject* args);

@@ -181,12 +181,17 @@ Ref key_of_position(const Tensor& t, PyObject* object) {
   return owned(make_dims(coordinates, t.dl.ndim, 1));
 }
 
+// The axes from `axis` on as nested lists of elements, T each.
+template <class T>
 Ref list_of(const Tensor& t, int axis, const char* at) {
-  if (axis == t.dl.ndim) return owned(scalar_to_python(core::read_scalar(at, core::dtype_of(t))));
-  Ref list = owned(PyList_New(static_cast<Py_ssize_t>(t.dl.shape[axis])));
   const std::int64_t stride = t.dl.strides[axis] * t.itemsize();
-  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list.get()); ++k)
-    PyList_SET_ITEM(list.get(), k, list_of(t, axis + 1, at + k * stride).release());
+  const auto extent = static_cast<Py_ssize_t>(t.dl.shape[axis]);
+  Ref list = owned(PyList_New(extent));
+  const bool is_last = axis + 1 == t.dl.ndim;
+  for (Py_ssize_t k = 0; k < extent; ++k, at += stride)
+    PyList_SET_ITEM(
+        list.get(), k,
+        is_last ? owned(scalar_to_python(core::read_scalar<T>(at))).release() : list_of<T>(t, axis + 1, at).release());
   return list;
 }
 
@@ -198,7 +203,11 @@ PyObject* tolist(PyObject* self) {
     throw_if_bad(core::copy_to(*t, {kDLCPU, 0}, host), "tolist()");
     t = &host;
   }
-  return list_of(*t, 0, static_cast<const char*>(t->dl.data)).release();
+  const auto* const at = static_cast<const char*>(t->dl.data);
+  const DType dtype = core::dtype_of(*t);
+  if (t->dl.ndim == 0) return scalar_to_python(core::read_scalar(at, dtype));
+  return core::visit_dtype<core::kAllSet>(
+      dtype, [&]<class T>() { return list_of<T>(*t, 0, at).release(); }, static_cast<PyObject*>(nullptr));
 }
 
 constexpr char kTobytes[] =
