@@ -48,9 +48,9 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/elementwise.cpp:kPackedRow": ELEMENTS,
         "host/elementwise.cpp:kTileSize": ELEMENTS,
         "host/elementwise_arithmetic.cpp:kDividerPays": ELEMENTS,
-        "host/elementwise_arithmetic.cpp:kPowerBlock": ELEMENTS,
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
         "host/elementwise_math.cpp:kMoved": ELEMENTS,
+        "host/inner_loop.h:kDenseBlock": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
     },
     "transpose": {

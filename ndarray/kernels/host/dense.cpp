@@ -1,9 +1,12 @@
 // Functions of dense elements on the host.
 #include "ndarray/kernels/functors/dense.h"
 
+#include <algorithm>
+
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/host/bits.h"
 #include "ndarray/kernels/host/inner_loop.h"
+#include "ndarray/kernels/host/whole_division.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
@@ -40,6 +43,24 @@ int run(F f, const DenseArgs& args) noexcept {
   return 0;
 }
 
+// Integers by one division for both results; a number for one of the operands is repeated.
+template <class T>
+DLBRIDGE_ND_CLONES void divide_integers(const DenseArgs& args) noexcept {
+  T numbers[2][kDenseBlock];
+  const T* in[] = {static_cast<const T*>(args.in[0]), static_cast<const T*>(args.in[1])};
+  for (int k = 0; k < 2; ++k)
+    if (args.repeats[k]) std::fill_n(numbers[k], std::min(args.n, kDenseBlock), *in[k]), in[k] = numbers[k];
+  for (std::int64_t done = 0; done < args.n; done += kDenseBlock) {
+    auto* const quotient = static_cast<T*>(args.out[0]) + done;
+    auto* const rest = static_cast<T*>(args.out[1]) + done;
+    divide_wholes(in[0] + (args.repeats[0] ? 0 : done), in[1] + (args.repeats[1] ? 0 : done),
+                  std::min(args.n - done, kDenseBlock), [=](std::int64_t i, WholeDivision<T> parts) noexcept {
+                    quotient[i] = parts.quotient;
+                    rest[i] = parts.rest;
+                  });
+  }
+}
+
 }  // namespace
 
 int dense(const DenseArgs& args) {
@@ -48,6 +69,10 @@ int dense(const DenseArgs& args) {
   switch (args.op) {
     case DenseOp::kPackBits: return pack_bits(in, args.n, args.flag, out), 0;
     case DenseOp::kUnpackBits: return unpack_bits(in, args.n, args.flag, out), 0;
+    case DenseOp::kDivide:
+      if (contains(kIntSet, args.dtype))
+        return visit_dtype<kIntSet>(args.dtype, [&]<class T>() { return divide_integers<T>(args), 0; }, 0);
+      [[fallthrough]];
     default: return with_dense_functor(args, [&](auto f) { return run(f, args); });
   }
 }

@@ -1,18 +1,44 @@
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/host/elementwise_loops.h"
+#include "ndarray/kernels/host/whole_division.h"
 
 namespace dlbridge::nd::host_kernels {
 namespace {
 
 constexpr std::int64_t kDividerPays = 16;  // elements: to make one takes a division of 128 bits
 
+// f(inputs, count, output), of dense elements, for one block after the other. The output is apart from the inputs.
+template <int inputs, class C, class F>
+[[gnu::always_inline]] inline void by_blocks(char* const* data, const std::int64_t* strides, std::int64_t n, F f) {
+  constexpr auto same = [](C x) noexcept { return x; };
+  constexpr std::index_sequence<0> one_input;
+  C in[inputs][kDenseBlock], out[kDenseBlock];
+  const C* from[inputs];
+  for (std::int64_t done = 0; done < n; done += kDenseBlock) {
+    const std::int64_t count = std::min(n - done, kDenseBlock);
+    for (int k = 0; k < inputs; ++k) {
+      char* const source = data[k + 1] + done * strides[k + 1];
+      if (strides[k + 1] == sizeof(C) && std::bit_cast<std::uintptr_t>(source) % alignof(C) == 0) {
+        from[k] = reinterpret_cast<const C*>(source);
+      } else if (from[k] = in[k]; done == 0 || strides[k + 1] != 0) {
+        char* const load[] = {reinterpret_cast<char*>(in[k]), source};
+        const std::int64_t load_strides[] = {sizeof(C), strides[k + 1]};
+        map_loop<false, true, C, C>(load, load_strides, count, same, one_input);
+      }
+    }
+    f(from, count, out);
+    char* const store[] = {data[0] + done * strides[0], reinterpret_cast<char*>(out)};
+    const std::int64_t store_strides[] = {strides[0], sizeof(C)};
+    map_loop<false, true, C, C>(store, store_strides, count, same, one_input);
+  }
+}
+
 template <class C>
 constexpr bool has_divider() noexcept {
-  return is_integer_v<C> && !std::is_same_v<C, bool> && !std::is_same_v<C, std::uint64_t>;
+  return !std::is_same_v<C, std::uint64_t>;
 }
 
 // x // divisor or x % divisor for divisor > 0. A negative x is turned into ~x = -x - 1, which is not, and the quotient
@@ -31,42 +57,49 @@ DLBRIDGE_ND_CLONES void divide_by(char* const* data, const std::int64_t* strides
   map_loop<false, true, C, C>(data, strides, n, divide, std::make_index_sequence<1>{});
 }
 
+// Functions of blocks have names: of lambdas nothing says that they become part of what calls them.
+template <Op op, class C>
+struct DivideBlock {
+  [[gnu::always_inline]] static C wanted(WholeDivision<C> parts) noexcept {
+    return op == Op::kFloorDivide ? parts.quotient : parts.rest;
+  }
+  [[gnu::always_inline]] void operator()(const C* const* in, std::int64_t count, C* out) const noexcept {
+    divide_wholes(in[0], in[1], count, [out](std::int64_t i, WholeDivision<C> parts) { out[i] = wanted(parts); });
+  }
+};
+
+template <Op op, class C>
+DLBRIDGE_ND_CLONES void divide_each(char* const* data, const std::int64_t* strides, std::int64_t n) {
+  const auto divide = [](C a, C b) noexcept { return DivideBlock<op, C>::wanted(divide_whole<true>(a, b)); };
+  if constexpr (sizeof(C) == 8) by_blocks<2, C>(data, strides, n, DivideBlock<op, C>{});
+  else map_loop<true, false, C, C, C>(data, strides, n, divide, std::make_index_sequence<2>{});
+}
+
 template <Op op, DType compute>
 void divide_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
-  if (strides[2] == 0 && n >= kDividerPays) {
-    const C divisor = load_at<C>(data[2]);
+  if constexpr (has_divider<C>()) {
+    const C divisor = strides[2] == 0 && n >= kDividerPays ? load_at<C>(data[2]) : C(0);
     if (divisor > C(0)) return divide_by<op, C>(data, strides, n, divisor);
   }
-  op_loop<op, compute>(data, strides, n);
+  divide_each<op, C>(data, strides, n);
 }
 
 // x ** e by squaring, for an e of 3 or more: its bits below the highest decide for all elements of a block at once.
 template <class C>
-[[gnu::always_inline]] inline void power_by(char* const* data, const std::int64_t* strides, std::int64_t n,
-                                            C exponent) {
-  constexpr std::int64_t kPowerBlock = 256;
-  constexpr OpFn<Op::kMultiply, C> multiply;
-  constexpr auto same = [](C x) noexcept { return x; };
-  constexpr std::index_sequence<0> one_input;
-  C base[kPowerBlock], power[kPowerBlock];
-  const auto wide = static_cast<std::uint64_t>(exponent);
-  for (std::int64_t done = 0; done < n; done += kPowerBlock) {
-    const std::int64_t count = std::min(n - done, kPowerBlock);
-    char* const in[] = {reinterpret_cast<char*>(base), data[1] + done * strides[1]};
-    const std::int64_t in_strides[] = {sizeof(C), strides[1]};
-    map_loop<false, true, C, C>(in, in_strides, count, same, one_input);
-    std::memcpy(power, base, static_cast<std::size_t>(count) * sizeof(C));
-    for (int bit = static_cast<int>(std::bit_width(wide)) - 2; bit >= 0; --bit) {
+struct PowerBlock {
+  std::uint64_t exponent;
+  [[gnu::always_inline]] void operator()(const C* const* in, std::int64_t count, C* power) const noexcept {
+    constexpr OpFn<Op::kMultiply, C> multiply;
+    const C* const base = in[0];
+    std::copy_n(base, count, power);
+    for (int bit = static_cast<int>(std::bit_width(exponent)) - 2; bit >= 0; --bit) {
       for (std::int64_t i = 0; i < count; ++i) power[i] = multiply(power[i], power[i]);
-      if (((wide >> bit) & 1) == 0) continue;
+      if (((exponent >> bit) & 1) == 0) continue;
       for (std::int64_t i = 0; i < count; ++i) power[i] = multiply(power[i], base[i]);
     }
-    char* const out[] = {data[0] + done * strides[0], reinterpret_cast<char*>(power)};
-    const std::int64_t out_strides[] = {strides[0], sizeof(C)};
-    map_loop<false, true, C, C>(out, out_strides, count, same, one_input);
   }
-}
+};
 
 // A power wraps as the products that it is made of do.
 template <DType compute>
@@ -74,7 +107,7 @@ DLBRIDGE_ND_CLONES void whole_power_loop(char* const* data, const std::int64_t* 
   using C = type_of_t<compute>;
   const C exponent = strides[2] == 0 ? load_at<C>(data[2]) : C(0);
   if (exponent < C(2)) return op_loop<Op::kPower, compute>(data, strides, n);
-  if (exponent > C(2)) return power_by<C>(data, strides, n, exponent);
+  if (exponent > C(2)) return by_blocks<1, C>(data, strides, n, PowerBlock<C>{static_cast<std::uint64_t>(exponent)});
   const auto square = [](C x) noexcept { return OpFn<Op::kMultiply, C>{}(x, x); };
   map_loop<false, true, C, C>(data, strides, n, square, std::make_index_sequence<1>{});
 }
@@ -85,7 +118,8 @@ struct DivisionLoopMaker {
   static constexpr InnerLoop entry() {
     if constexpr (op == Op::kPower && contains(kFloatSet, compute)) return nullptr;
     else if constexpr (op == Op::kPower && is_integer_v<type_of_t<compute>>) return &whole_power_loop<compute>;
-    else if constexpr (has_divider<type_of_t<compute>>() && (op == Op::kFloorDivide || op == Op::kRemainder))
+    else if constexpr (is_integer_v<type_of_t<compute>> && compute != DType::kBool &&
+                       (op == Op::kFloorDivide || op == Op::kRemainder))
       return &divide_loop<op, compute>;
     else return LoopMaker<kBoolSet | kRealSet>::entry<op, compute>();
   }

@@ -20,6 +20,9 @@
 
 namespace dlbridge::nd::host_kernels {
 
+// Elements of a block for functions that look at several before they compute one, and write beside what they read.
+inline constexpr std::int64_t kDenseBlock = 256;
+
 // data[0] is written, the others are read; strides in bytes, 0 repeats the element.
 using InnerLoop = void (*)(char* const* data, const std::int64_t* strides, std::int64_t n);
 

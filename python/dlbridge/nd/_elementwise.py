@@ -170,14 +170,10 @@ def divmod(
     out: tuple[ndarray | None, ndarray | None] | None = None,
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
-    results: Any = None
-    size = x2.size if isinstance(x2, _native.HostArray) else 0 if type(x2) in _NUMBERS else -1
-    if size >= 0 and isinstance(x1, _native.HostArray):
-        is_large = max(x1.size, size) >= _LARGE
-        results = _integers_by_numpy("divmod", x1, x2) if is_large else x1.__divmod__(x2)
-    if results is None:
-        results = _native.divmod_of_numbers(x1, x2)
-    if results is None:
+    results: Any
+    if isinstance(x1, ndarray) and (isinstance(x2, ndarray) or type(x2) in _NUMBERS):
+        results = x1.__divmod__(x2)
+    else:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
     if out is None and out1 is None and out2 is None:
         return results
@@ -186,19 +182,7 @@ def divmod(
     return _into_each(out or (out1, out2), results, "divmod")
 
 
-_LARGE = 4096  # elements: below, the way to NumPy and back takes longer than the function
-
-
 _NUMBERS = frozenset((bool, int, float))
-
-
-def _integers_by_numpy(name: str, x1: ArrayLike, x2: ArrayLike) -> Any:
-    """What NumPy's function gives for two arrays of integers on the host; None where that is not to be had."""
-    operands = as_operands(x1, x2)
-    dtype = _native.result_type(*operands)
-    if kind_of(dtype) not in "iu":
-        return None
-    return _native.by_numpy(name, *[x.astype(dtype, copy=False) for x in operands])
 
 
 def _into_each(outs: tuple[Any, ...], results: tuple[ndarray, ...], operation: str) -> Any:

@@ -27,17 +27,6 @@ constexpr char kFrexpOfFloats[] = "frexp_of_floats($module, x)\n--\n\nfrexp() of
 constexpr char kModf[] = "modf()";
 constexpr char kModfOfFloats[] = "modf_of_floats($module, x)\n--\n\nmodf() of an array of floats; None for others.";
 
-constexpr char kDivmod[] = "divmod()";
-constexpr char kDivmodOfNumbers[] = "divmod_of_numbers($module, x, y)\n--\n\n"
-                                    "divmod() of arrays of integers or floats of one dtype; None for others.";
-PyObject* divmod_of_numbers(PyObject*, const Call& a) {
-  Tensor parts[2];
-  bool done = false;
-  if (is_array(a.given(0)) && is_array(a.given(1)))
-    throw_if_bad(core::divide_with_rest(tensor_of(a.given(0)), tensor_of(a.given(1)), parts, done), a.operation());
-  return pair_or_none(parts, done);
-}
-
 constexpr char kIsclose[] = "isclose()";
 constexpr char kIscloseOfFloats[] =
     "isclose_of_floats($module, x, y, rtol, atol, equal_nan)\n--\n\n"
@@ -106,9 +95,8 @@ void init_float_parts(PyObject* module) {
       module,
       {method<kFrexpOfFloats, split_floats<core::split_exponents>, kFrexp>(),
        method<kModfOfFloats, split_floats<core::split_wholes>, kModf>(),
-       method<kDivmodOfNumbers, divmod_of_numbers, kDivmod>(), method<kIscloseOfFloats, isclose_of_floats, kIsclose>(),
-       method<kLdexpOnHost, ldexp_on_host, kLdexp>(), method<kSpacingOnHost, spacing_on_host, kSpacing>(),
-       method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
+       method<kIscloseOfFloats, isclose_of_floats, kIsclose>(), method<kLdexpOnHost, ldexp_on_host, kLdexp>(),
+       method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -5,6 +5,7 @@
 #include "python/src/nd/module.h"
 #include "python/src/nd/ufuncs.h"
 
+#include "ndarray/core/dense.h"
 #include "ndarray/core/linear.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
@@ -42,6 +43,12 @@ PyObject* in_place_power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* divmod(PyObject* a, PyObject* b) {
+  if (is_array(a) && is_array(b)) {
+    Tensor parts[2];
+    bool done = false;
+    throw_if_bad(core::divide_with_rest(tensor_of(a), tensor_of(b), parts, done), "divmod()");
+    if (done) return tuple_of(parts);
+  }
   Ref quotient = owned(call_operator(Op::kFloorDivide, a, b));
   if (quotient.get() == Py_NotImplemented) return quotient.release();
   const Ref rest = owned(call_operator(Op::kRemainder, a, b));
