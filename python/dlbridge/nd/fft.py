@@ -100,10 +100,14 @@ def _short(name: str, x: ndarray, extent: int, axis: int, norm: Any) -> ndarray 
     library = _pocketfft()
     routine, forward = _ROUTINES[name]
     read = extent // 2 + 1 if routine == "c2r" else extent
-    if library is None or x.shape[axis] < read:
+    if library is None:
         return None
-    if x.shape[axis] > read:
+    there = x.shape[axis]
+    if there > read:
         x = x[(slice(None),) * axis + (slice(read),)]
+    elif there < read:
+        short, x = x, _native.zeros((*x.shape[:axis], read, *x.shape[axis + 1 :]), x.dtype, device="cpu")
+        x[(slice(None),) * axis + (slice(there),)] = short
     factor = _FACTORS[norm] if forward else 2 - _FACTORS[norm]
     if routine != "c2r":
         return _native.call_sharing(getattr(library, routine), x, (axis,), forward, factor, None, 1)
