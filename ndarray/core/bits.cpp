@@ -4,6 +4,7 @@
 
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/ready.h"
+#include "ndarray/kernels/host/bits.h"
 
 namespace dlbridge::nd {
 
@@ -36,7 +37,58 @@ Status as_bytes(const Tensor& x, Tensor& copy, const Tensor*& ready) {
   return {};
 }
 
+// The kernel of an axis: kernel(x, axis, out), where `extent` is the result's. A result of one in Fortran's order lies in
+// it, too; then the axes are seen in reverse.
+template <class Kernel>
+Status convert_along(const Tensor& x, int axis, std::int64_t extent, Tensor& out, const char* what, Kernel kernel) {
+  const Order order = order_of(x);
+  const bool reversed = order == Order::kF;
+  Tensor copy;
+  const Tensor* ready = &x;
+  if (x.itemsize() != 1 || !(reversed || is_c_contiguous(x))) {
+    DLBRIDGE_TRY(
+        copy_as(x, x.itemsize() == 1 ? dtype_of(x) : DType::kBool, reversed ? CopyOrder::kF : CopyOrder::kC, copy));
+    ready = &copy;
+  }
+  std::int64_t shape[kMaxDims];
+  host_kernels::MiddleAxis middle{1, x.dl.shape[axis], 1};
+  for (int k = 0; k < x.dl.ndim; ++k) {
+    shape[k] = k == axis ? extent : x.dl.shape[k];
+    if (k != axis) ((k < axis) != reversed ? middle.before : middle.behind) *= x.dl.shape[k];
+  }
+  DLBRIDGE_TRY(make_array(out, DType::kUInt8, {shape, static_cast<std::size_t>(x.dl.ndim)}, x.dl.device, order));
+  if (out.size == 0) return {};
+  const Tensor* const used[] = {ready, &out};
+  KernelCall call(x.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  kernel(elements<std::uint8_t>(*ready), middle, elements<std::uint8_t>(out));
+  return call.end(0, what);
+}
+
 }  // namespace
+
+Status pack_bits_along(const Tensor& x, int axis, bool little, Tensor& out, bool& done) {
+  done = is_host(x.dl.device) && (is_bool(dtype_of(x)) || is_integer(dtype_of(x)));
+  if (!done) return {};
+  const std::int64_t n = x.dl.shape[axis];
+  return convert_along(x, axis, n / 8 + (n % 8 != 0 ? 1 : 0), out, "packbits",
+                       [little](const std::uint8_t* from, host_kernels::MiddleAxis middle, std::uint8_t* to) {
+                         host_kernels::pack_bits_along(from, middle, little, to);
+                       });
+}
+
+Status unpack_bits_along(const Tensor& x, int axis, std::optional<std::int64_t> count, bool little, Tensor& out,
+                         bool& done) {
+  const bool fits = dtype_of(x) == DType::kUInt8 && x.dl.shape[axis] <= std::numeric_limits<std::int64_t>::max() / 8;
+  const std::int64_t there = fits ? 8 * x.dl.shape[axis] : 0;
+  const std::int64_t extent = !count ? there : *count < 0 ? there + *count : *count;
+  done = is_host(x.dl.device) && fits && extent >= 0;
+  if (!done) return {};
+  return convert_along(x, axis, extent, out, "unpackbits",
+                       [=](const std::uint8_t* from, host_kernels::MiddleAxis middle, std::uint8_t* to) {
+                         host_kernels::unpack_bits_along(from, middle, extent, little, to);
+                       });
+}
 
 Status pack_bits(const Tensor& x, bool little, Tensor& out, bool& done) {
   done = is_bool(dtype_of(x)) || is_integer(dtype_of(x));

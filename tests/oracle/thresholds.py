@@ -42,6 +42,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/elementwise_types.cuh:kBlockThreads": VECTORS,
         "cuda/range.cu:kVectors": VECTORS,
         "cuda/reduce_plan.h:kVectorBytes": BYTES,
+        "host/bits.cpp:kVector": BYTES,
         "host/copy.cpp:kGathered": ELEMENTS,
         "host/copy.cpp:kRepeatedBytes": BYTES,
         "host/elementwise.cpp:kChunk": ELEMENTS,

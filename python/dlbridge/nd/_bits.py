@@ -33,18 +33,14 @@ def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
 
     a: integers or bools. bitorder: "big", where the first element is the highest bit, or "little". Source: NumPy.
     """
-    if axis is None:
-        packed = _native.pack_bits(a, bitorder)
-        if packed is not None:
-            return packed
+    packed = _native.pack_bits(a, bitorder) if axis is None else _native.pack_bits_along(a, axis, bitorder)
+    if packed is not None:
+        return packed
     a = as_array(a)
     if kind_of(a.dtype) not in "biu":
         raise TypeError(f"packbits(): the array is {a.dtype}; give integers or bools")
     _check_order(bitorder, "packbits")
     number = _number(a, axis, "packbits")
-    found = _native.by_numpy("packbits", a, axis=number, bitorder=bitorder)
-    if found is not None:
-        return found
     bits = _bits_last(a, number)
     lacking = -bits.shape[-1] % 8
     if lacking:
@@ -61,10 +57,12 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     count: how many to give; more than there are: zeros follow; negative: so many are left out. bitorder as for
     packbits(). Source: NumPy.
     """
-    if axis is None and count is None:
-        unpacked = _native.unpack_bits(a, bitorder)
-        if unpacked is not None:
-            return unpacked
+    if axis is not None:
+        unpacked = _native.unpack_bits_along(a, axis, count, bitorder)
+    else:
+        unpacked = _native.unpack_bits(a, bitorder) if count is None else None
+    if unpacked is not None:
+        return unpacked
     a = as_array(a)
     if a.dtype.name != "uint8":
         raise TypeError(f"unpackbits(): the array is {a.dtype}; give uint8")
@@ -73,9 +71,6 @@ def unpackbits(a: ArrayLike, /, axis: int | None = None, count: int | None = Non
     there = 8 * (a.size if number is None else a.shape[number])
     if count is not None and -count > there:
         raise ValueError(f"unpackbits(): count is {count}, and there are {there} bits")
-    found = _native.by_numpy("unpackbits", a, axis=number, count=count, bitorder=bitorder)
-    if found is not None:
-        return found
     data = _bits_last(a, number)
     bits = _native.unpack_bits(data, bitorder).reshape((*data.shape[:-1], there))
     if count is not None:

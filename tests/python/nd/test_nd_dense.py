@@ -142,3 +142,44 @@ def test_bits_go_into_bytes_however_elements_lie(dtype, bitorder, device):
             check(
                 nd.unpackbits(put(packed, device), axis, count, bitorder), np.unpackbits(packed, axis, count, bitorder)
             )
+
+
+@pytest.mark.parametrize("shape", [(16,), (2, 13), (77, 13), (9, 1), (3, 4, 5), (40, 17), (6, 31), (6, 32), (5, 2, 33)])
+def test_bits_along_an_axis_are_those_of_numpy_and_lie_as_they_do(shape):
+    values = np.random.default_rng(7).integers(0, 256, shape).astype("uint8")
+    for x in (values, np.asfortranarray(values), np.repeat(values, 2, -1)[..., ::2], values[::-1]):
+        for axis in range(-x.ndim, x.ndim):
+            for order in ("big", "little"):
+                for of_dtype in (x, x.astype("int64"), x > 99):
+                    lies_alike(
+                        nd.packbits(nd.asarray(of_dtype, device="cpu"), axis, order), np.packbits(of_dtype, axis, order)
+                    )
+                for count in (None, 0, 1, 7, 8, 9, 30, 400, -1, -8):
+                    got = nd.unpackbits(nd.asarray(x, device="cpu"), axis, count, order)
+                    lies_alike(got, np.unpackbits(x, axis, count, order))
+
+
+def lies_alike(got, want):
+    check(got, want)
+    flags = np.asarray(got).flags
+    assert (flags.c_contiguous, flags.f_contiguous) == (want.flags.c_contiguous, want.flags.f_contiguous)
+
+
+def test_bits_of_an_empty_axis_are_zeros(device):
+    for shape in ((0, 4), (4, 0)):
+        bits = nd.unpackbits(nd.zeros(shape, "uint8", device=device), shape.index(0), 9)
+        assert bits.sum() == 0 and bits.size == 36
+
+
+def test_bits_along_an_axis_are_refused_clearly(device):
+    x = nd.zeros((2, 3), "uint8", device=device)
+    with pytest.raises(ValueError, match=r"unpackbits\(\): count is -25, and there are 24 bits"):
+        nd.unpackbits(x, 1, -25)
+    with pytest.raises(IndexError, match=r"packbits\(\): axis 2"):
+        nd.packbits(x, 2)
+    with pytest.raises(IndexError, match=r"unpackbits\(\): axis -3"):
+        nd.unpackbits(x, -3)
+    with pytest.raises(ValueError, match="bitorder"):
+        nd.packbits(x, 0, "middle")
+    with pytest.raises(TypeError, match=r"unpackbits\(\): the array is int8"):
+        nd.unpackbits(x.astype("int8"), 0)
