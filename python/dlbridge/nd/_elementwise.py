@@ -286,11 +286,14 @@ def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     return _native.copysign(fraction, x), whole
 
 
+def _is_real(x: Any) -> bool:
+    return isinstance(x, ndarray) and x.dtype.kind != "c"
+
+
 def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = None) -> ndarray:
     """Powers computed in float64 or complex128; dtype: which of the two."""
-    if dtype is None and isinstance(x1, ndarray) and x1.dtype.kind != "c":
-        if type(x2) in _NUMBERS or (isinstance(x2, ndarray) and x2.dtype.kind != "c"):
-            return _native.power(x1, x2, dtype=_FLOAT64)
+    if dtype is None and _is_real(x1) and (type(x2) in _NUMBERS or _is_real(x2)):
+        return _native.power(x1, x2, dtype=_FLOAT64)
     operands = [x1, x2] if isinstance(x1, ndarray) and isinstance(x2, ndarray) else as_operands(x1, x2)
     wide = _native.result_type(*operands, _FLOAT64)
     if dtype is not None:
