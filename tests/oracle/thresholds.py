@@ -43,6 +43,8 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/range.cu:kVectors": VECTORS,
         "cuda/reduce_plan.h:kVectorBytes": BYTES,
         "host/bits.cpp:kVector": BYTES,
+        "host/copy.cpp:kFewGathered": ELEMENTS,
+        "host/copy.cpp:kFewRepeated": ELEMENTS,
         "host/copy.cpp:kGathered": ELEMENTS,
         "host/copy.cpp:kRepeatedBytes": BYTES,
         "host/elementwise.cpp:kChunk": ELEMENTS,

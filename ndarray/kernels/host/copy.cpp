@@ -127,14 +127,22 @@ DLBRIDGE_ND_CLONES void copy_transposed(char* to, const char* from, const Plane&
 
 constexpr std::int64_t kRepeatedBytes = 4096;
 
+// One row many times, side by side: what is there is repeated.
+void double_row(char* to, const char* from, std::int64_t bytes, std::int64_t rows) noexcept {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  for (std::int64_t there = 1; there < rows; there *= 2)
+    std::memcpy(to + there * bytes, to, static_cast<std::size_t>(std::min(there, rows - there) * bytes));
+}
+
 // One row many times: side by side they are written as blocks of a number of rows; else the row stays in registers, for
 // none that is written lies in its copy.
 void repeat_row(char* to, std::int64_t to_row, const char* from, std::int64_t bytes, std::int64_t rows) noexcept {
+  if (to_row == bytes && rows * bytes <= kRepeatedBytes) return double_row(to, from, bytes, rows);
   alignas(64) char block[kRepeatedBytes];
   const std::int64_t aligned = 64 / std::min<std::int64_t>(64, bytes & -bytes);  // so many rows end with a cache line
   std::int64_t count = to_row == bytes ? std::min(rows, kRepeatedBytes / bytes) : 1;
   if (count > aligned) count -= count % aligned;
-  for (std::int64_t k = 0; k < count; ++k) std::memcpy(block + k * bytes, from, static_cast<std::size_t>(bytes));
+  double_row(block, from, bytes, count);
   if (count == 1)
     return move_each_row([=](std::int64_t row) { return to + row * to_row; }, [&](std::int64_t) { return block; },
                          bytes, rows);
@@ -157,22 +165,26 @@ inline void move_element(char* to, const char* from) noexcept {
 }
 
 constexpr std::int64_t kGathered = 64;
+constexpr std::int64_t kFewGathered = 16;
+constexpr std::int64_t kFewRepeated = 8;
 
-// Calls move(i) for blocks from element number i on, of which the last begins in the one before it where n is no
-// multiple. Returns how many elements that were: none where they fill no block.
-template <class Move>
+// Calls move<length>(i) for blocks of kGathered or `few` from element number i on, of which the last begins in the one
+// before it where n is no multiple. Returns how many elements that were: none where they fill no block.
+template <std::int64_t few, class Move>
 inline std::int64_t for_each_block(std::int64_t n, Move move) noexcept {
-  if (n < kGathered) return 0;
-  for (std::int64_t i = 0; i < n; i += kGathered) move(std::min(i, n - kGathered));
-  return n;
+  const auto go = [&]<std::int64_t length>() {
+    for (std::int64_t i = 0; i < n; i += length) move.template operator()<length>(std::min(i, n - length));
+    return n;
+  };
+  return n >= kGathered ? go.template operator()<kGathered>() : n >= few ? go.template operator()<few>() : 0;
 }
 
 // Elements a constant number of steps apart, as many as a block has: there the compiler finds shuffles.
 template <class T, int step>
 std::int64_t gather_blocks(char* to, const char* from, std::int64_t n) noexcept {
   constexpr std::int64_t size = sizeof(T);
-  return for_each_block(n, [=](std::int64_t i) {
-    for (std::int64_t j = 0; j < kGathered; ++j) move_element<T>(to + (i + j) * size, from + (i + j) * step * size);
+  return for_each_block<kFewGathered>(n, [=]<std::int64_t length>(std::int64_t i) {
+    for (std::int64_t j = 0; j < length; ++j) move_element<T>(to + (i + j) * size, from + (i + j) * step * size);
   });
 }
 
@@ -182,8 +194,8 @@ std::int64_t repeat_blocks(char* to, const char* from, std::int64_t n) noexcept 
   constexpr std::int64_t size = sizeof(T);
   T element;
   std::memcpy(&element, from, sizeof element);
-  return for_each_block(n, [=](std::int64_t i) {
-    for (std::int64_t j = 0; j < kGathered; ++j) std::memcpy(to + (i + j) * size, &element, sizeof element);
+  return for_each_block<kFewRepeated>(n, [=]<std::int64_t length>(std::int64_t i) {
+    for (std::int64_t j = 0; j < length; ++j) std::memcpy(to + (i + j) * size, &element, sizeof element);
   });
 }
 
