@@ -215,7 +215,7 @@ NO_THRESHOLD: dict[str, str] = {
     "of many short rows: elementwise.short_rows()": """host/copy.cpp:kBlockBytes host/copy.cpp:kEnoughRows
         host/elementwise.cpp:kBlockBytes host/elementwise.cpp:kShortRow""",
     "multiplications, of which the shapes of products have fewer and more": (
-        "host/blas.h:kBlasDotFrom host/blas.h:kBlasFrom host/thin_products.cpp:kFewBools "
+        "host/blas.h:kBlasDotFrom host/blas.h:kBlasFrom host/blas.h:kBlasVectorFrom host/thin_products.cpp:kFewBools "
         "host/thin_products.cpp:kFewComplex host/thin_products.cpp:kFewDots host/thin_products.cpp:kFewFloats"
     ),
     "trials of a row, of which the tests of multinomial() have fewer and more": "random/multinomial.h:kFewTrials",

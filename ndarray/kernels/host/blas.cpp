@@ -113,7 +113,9 @@ class Blas {
 bool multiply_by_blas(const MatmulArgs& args) noexcept {
   if (!contains(kOpenBlasSet, args.dtype) || args.m * args.n < 1 || args.k < 1) return false;
   const bool is_dot = args.m == 1 && args.n == 1;
-  if (is_dot ? args.k < kBlasDotFrom : args.batch * args.m * args.n * args.k < kBlasFrom) return false;
+  const bool has_vector = args.batch == 1 && (args.m == 1 || args.n == 1);
+  const std::int64_t all = is_dot ? args.k : args.batch * args.m * args.n * args.k;
+  if (all < (is_dot ? kBlasDotFrom : has_vector ? kBlasVectorFrom : kBlasFrom)) return false;
   if (args.conjugates && !is_dot) return false;
   const OpenBlas* library = find_openblas();
   if (library == nullptr) return false;

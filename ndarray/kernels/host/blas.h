@@ -5,8 +5,10 @@
 
 namespace dlbridge::nd::host_kernels {
 
-// Multiplications: below, a call and its checks cost more than they save. That of one dot product has no checks.
+// Multiplications: below, a call and its checks cost more than they save. That with a vector has few checks, and that of
+// one dot product none.
 inline constexpr std::int64_t kBlasFrom = 4096;
+inline constexpr std::int64_t kBlasVectorFrom = 512;
 inline constexpr std::int64_t kBlasDotFrom = 128;
 
 // Does the product and returns true; false where there is no BLAS, or none for its dtype, strides or size. Any thread.

@@ -123,17 +123,29 @@ product_sum_t<T> dot(const T* row, std::int64_t stride, const X* x, std::int64_t
   return lanes[0];
 }
 
-// Rows kWidth at a time, column by column, for a matrix whose columns are dense. Returns the rows done.
+// Rows kWidth at a time, column by column, for a matrix whose columns are dense. Of few rows several columns are added
+// side by side: no sum waits for the one before. Returns the rows done.
 template <int kWidth, class T>
 std::int64_t by_columns(const T* matrix, std::int64_t rows, std::int64_t column, const product_sum_t<T>* x,
                         std::int64_t k, T* y) {
+  constexpr int kChains = kWidth < kLanes ? 4 : 1;
   std::int64_t row = 0;
   for (; row + kWidth <= rows; row += kWidth) {
-    product_sum_t<T> sums[kWidth] = {};
-    const T* at = matrix + row;
-    for (std::int64_t i = 0; i < k; ++i, at += column)
-      for (int l = 0; l < kWidth; ++l) sums[l] = multiply_add(sums[l], factor(at + l), x[i]);
-    for (int l = 0; l < kWidth; ++l) y[row + l] = cast<T>(sums[l]);
+    product_sum_t<T> sums[kChains][kWidth] = {};
+    const auto add = [&](int chain, std::int64_t i) {
+      const T* const at = matrix + row + i * column;
+      for (int l = 0; l < kWidth; ++l) sums[chain][l] = multiply_add(sums[chain][l], factor(at + l), x[i]);
+    };
+    std::int64_t i = 0;
+    for (; i + kChains <= k; i += kChains) {
+      DLBRIDGE_ND_UNROLL
+      for (int chain = 0; chain < kChains; ++chain) add(chain, i + chain);
+    }
+    for (; i < k; ++i) add(0, i);
+    for (int l = 0; l < kWidth; ++l) {
+      for (int chain = 1; chain < kChains; ++chain) sums[0][l] = sums[0][l] + sums[chain][l];
+      y[row + l] = cast<T>(sums[0][l]);
+    }
   }
   return row;
 }
@@ -150,6 +162,10 @@ void multiply_matrix(const MatrixVector& p, product_sum_t<T>* x) {
     if (p.row == 1 && (p.column != 1 || p.rows > p.k)) {  // both 1: rows that overlap, as a convolution's
       row = by_columns<256>(matrix, p.rows, p.column, x, p.k, y);
       row += by_columns<kLanes>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
+      row += by_columns<kLanes / 2>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
+      row += by_columns<kLanes / 4>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
+      row += by_columns<kLanes / 8>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
+      row += by_columns<kLanes / 16>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
     }
     for (; row < p.rows; ++row) y[row] = cast<T>(dot(matrix + row * p.row, p.column, x, 1, p.k));
   }
@@ -215,8 +231,8 @@ bool is_thin(const MatmulArgs& p) noexcept {
   if (p.k < 1 || p.k > kFew || std::min(p.m, p.n) > kFew || runs_along(p)) return false;
   if (p.dtype == DType::kBool) return std::min(p.m, p.n) * p.k <= kFewBools;
   if (!contains(kOpenBlasSet, p.dtype) || p.k == 1) return true;
-  if (p.n == 1 || p.m == 1) return p.batch * p.m * p.n * p.k < kBlasFrom;  // sums so short gain nothing by lanes
-  return p.m * p.n * p.k < (contains(kComplexSet, p.dtype) ? kFewComplex : kFewFloats);
+  if (p.batch * p.m * p.n * p.k < kBlasFrom) return true;  // sums so short gain nothing by lanes, nor by tiles
+  return p.m != 1 && p.n != 1 && p.m * p.n * p.k < (contains(kComplexSet, p.dtype) ? kFewComplex : kFewFloats);
 }
 
 }  // namespace
