@@ -1,9 +1,11 @@
 // The positions and coordinates of the elements that are not zero.
 #include <algorithm>
 
+#include "dlbridge/validate.h"
 #include "ndarray/core/indexing.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
+#include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
@@ -15,9 +17,33 @@ int find_nonzero(const KernelCall& kernel, const NonzeroArgs& args) {
   const Unlocked unlocked;
   return kernel.backend().nonzero(args);
 }
+
+constexpr std::int64_t kFewElements = 512;
+
+// Of few elements of the host, in C order, the positions are counted before there is an array for them.
+Status few_positions(const Tensor& x, Tensor& positions) {
+  const Tensor* const arrays[] = {&x};
+  KernelCall kernel(x.dl.device, arrays);
+  DLBRIDGE_TRY(kernel.begin());
+  char truths[kFewElements];
+  const void* mask = x.dl.data;
+  if (!is_bool(dtype_of(x))) {
+    char* const data[] = {truths, static_cast<char*>(x.dl.data)};
+    const std::int64_t strides[] = {1, x.itemsize()};
+    host_kernels::cast_loop(dtype_of(x), DType::kBool)(data, strides, x.size);
+    mask = truths;
+  }
+  std::int64_t found[kFewElements], count[1] = {};
+  DLBRIDGE_TRY(kernel.end(kernel.backend().nonzero({mask, x.size, found, count, {}, 0}), "nonzero"));
+  DLBRIDGE_TRY(make_array(positions, DType::kInt64, count, x.dl.device));
+  std::copy_n(found, count[0], static_cast<std::int64_t*>(positions.dl.data));
+  return {};
+}
 }  // namespace
 
 Status flat_nonzero(const Tensor& x, Tensor& positions) {
+  if (is_host(x.dl.device) && x.size <= kFewElements && is_c_contiguous(x) && is_aligned(x) && is_loadable(x))
+    return few_positions(x, positions);
   Tensor mask;
   const Tensor* dense = &x;
   if (!is_bool(dtype_of(x)) || !is_c_contiguous(x)) {
@@ -66,6 +92,7 @@ Status nonzero_rows(const Tensor& x, Tensor& rows) {
 }
 
 Status nonzero(const Tensor& x, std::span<Tensor> coordinates) {
+  if (x.dl.ndim == 1) return flat_nonzero(x, coordinates[0]);
   Tensor rows;
   DLBRIDGE_TRY(nonzero_rows(x, rows));
   const std::int64_t count[1] = {rows.dl.shape[1]}, step[1] = {1};

@@ -138,6 +138,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/index.cpp:kRun": ELEMENTS,
         "host/interpolate.cpp:kNext": ELEMENTS,
         "host/interpolate.cpp:kSearched": ELEMENTS,
+        "core/nonzero.cpp:kFewElements": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
         "host/rows.cpp:kBlockBytes": BYTES,
         "host/rows.cpp:kFewRows": ELEMENTS,

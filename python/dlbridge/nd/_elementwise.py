@@ -66,6 +66,11 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
 
 def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to this many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
+    if decimals == 0 and isinstance(a, ndarray):
+        if a.dtype.kind == "f":
+            return _native.rint(a, out=out)
+        if out is None and a.dtype.kind in "iu":
+            return a.copy("K")
     return into(out, _rounded(as_array(a), index(decimals)), "round")
 
 
