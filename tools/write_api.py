@@ -124,7 +124,8 @@ def members(cls: type) -> Iterator[str]:
             value = value.__func__
         callable_ = callable(value) and not isinstance(value, type)
         call = signature_of(value) if callable_ else ""
-        call = re.sub(r"^\((?:\$?self|cls)(?:: \w+)?(?:, /)?(?:, )?", "(", call)
+        first = r"\w+" if type(value).__name__ == "late_function" else r"\$?self|cls"  # a function as a method
+        call = re.sub(rf"^\((?:{first})(?:: \w+)?(?:, /)?(?:, )?", "(", call)
         doc = " ".join(" ".join(prose(doc_of(value), set())).split("  ")[0].split())
         yield f"- `{name}{call}`" + (f": {doc}" if doc else "")
 

@@ -220,8 +220,6 @@ def scatter_add(self: ndarray, indices: Any, value: ArrayLike) -> None:
     _native.index_combine(self, arrays, value)
 
 
-_clipped, _rounded = (_native.late("_elementwise", name) for name in ("clip", "round"))
-_search = _native.late("_searching", "searchsorted")
 _compressed = _native.late("_indexing", "compress")
 
 # --- values ---------------------------------------------------------------------------------------------------------
@@ -230,18 +228,6 @@ _compressed = _native.late("_indexing", "compress")
 def nonzero(self: ndarray) -> tuple[ndarray, ...]:
     """The positions of the elements that are not zero, one int64 array per axis. Waits for their number."""
     return _native.nonzero(self)
-
-
-def clip(
-    self: ndarray, min: ArrayLike | None = None, max: ArrayLike | None = None, out: ndarray | None = None
-) -> ndarray:
-    """Elements below `min` set to it, above `max` to that."""
-    return _clipped(self, min, max, out)
-
-
-def round(self: ndarray, decimals: int = 0, out: ndarray | None = None) -> ndarray:
-    """Rounded to this many decimals, halves to even."""
-    return _rounded(self, decimals, out)
 
 
 def cumsum(
@@ -256,11 +242,6 @@ def cumprod(
 ) -> ndarray:
     """The running product along an axis, of the flattened array by default."""
     return scan(self, "prod", axis, dtype, out)
-
-
-def searchsorted(self: ndarray, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
-    """The positions at which values go into this sorted vector."""
-    return _search(self, v, side, sorter)
 
 
 def compress(self: ndarray, condition: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
@@ -281,18 +262,20 @@ _DELEGATED = {
     "argpartition": "_searching",
     "argsort": "_searching",
     "choose": "_indexing",
+    "clip": "_elementwise",
     "dot": "_products",
     "ptp": "_statistics",
     "put": "_indexing",
     "repeat": "_joining",
+    "round": "_elementwise",
+    "searchsorted": "_searching",
     "take": "_indexing",
     "trace": "_grids",
 }
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
     __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, __bytes__, dumps, dump,
-    toDlpack, sort, partition, scatter_add, nonzero, clip, round, cumsum, cumprod, searchsorted,
-    compress,
+    toDlpack, sort, partition, scatter_add, nonzero, cumsum, cumprod, compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:
     _function.__qualname__ = f"ndarray.{_function.__name__}"

@@ -66,11 +66,8 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
 
 def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to this many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
-    if decimals == 0 and isinstance(a, ndarray):
-        if a.dtype.kind == "f":
-            return _native.rint(a, out=out)
-        if out is None and a.dtype.kind in "iu":
-            return a.copy("K")
+    if decimals == 0 and out is None and isinstance(a, ndarray) and (kind := a.dtype.kind) in "fiu":
+        return _native.rint(a) if kind == "f" else a.copy("K")
     return into(out, _rounded(as_array(a), index(decimals)), "round")
 
 
@@ -117,6 +114,13 @@ def clip(
 
     a_min, a_max: NumPy's older names. Source: Array API 2024.12.
     """
+    if (
+        a_min is a_max is out is None
+        and isinstance(a, ndarray)
+        and isinstance(min, ndarray)
+        and isinstance(max, ndarray)
+    ):  # no bounds to look at
+        return _native.clip(a, min, max)
     low, high = min if a_min is None else a_min, max if a_max is None else a_max
     x = as_array(a)
     if kind_of(x.dtype) in "iu":  # a bound past the dtype's own bounds nothing (NEP 50 would refuse it)
