@@ -181,7 +181,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
     return _native.where(condition, x, y)
 
 
-def searchsorted(a: ArrayLike, v: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
     """The positions, as int64, at which the values `v` go into the sorted vector `a` so that it stays sorted.
 
     side: "left" in front of equal elements, "right" behind them. sorter: positions that sort `a`. ValueError for

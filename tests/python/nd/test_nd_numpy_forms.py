@@ -342,3 +342,15 @@ def test_copies_are_there_when_a_blocking_call_returns(device):
 
 def test_an_ndarray_is_generic_in_annotations():
     assert str(nd.ndarray[int, float]) == "dlbridge.nd.ndarray[int, float]"
+
+
+def test_methods_take_the_keywords_of_numpys(device):
+    values = np.array([1.26, -2.5, 3.0])
+    x = nd.asarray(values, device=device)
+    check(x.round(decimals=1), values.round(decimals=1))
+    check(x.clip(min=0, max=2), values.clip(min=0, max=2))
+    check(x.clip(min=nd.zeros_like(x), max=x), values.clip(min=np.zeros(3), max=values))
+    ordered = np.sort(values)
+    found = nd.asarray(ordered, device=device).searchsorted(v=x, side="right", sorter=None)
+    check(found, ordered.searchsorted(v=values, side="right", sorter=None))
+    assert x.searchsorted.__name__ == "searchsorted" and nd.searchsorted(a=x, v=x).shape == (3,)
