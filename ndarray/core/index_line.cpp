@@ -1,14 +1,15 @@
 #include "ndarray/core/index_line.h"
 
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/ready.h"
 
 namespace dlbridge::nd {
 
 namespace {
 
-// values: the bytes of elements of x, `value_stride` apart.
+// values: the bytes of elements of x, `value_stride` apart. rising: the positions are those of a mask.
 Status launch_line(const Tensor& x, const Tensor& index, void* values, std::int64_t value_stride, Bounds bounds,
-                   bool scatter) {
+                   bool scatter, bool rising = false) {
   IndexArgs args;
   args.itemsize = static_cast<int>(x.itemsize());
   args.ndim = args.arrays = 1;
@@ -24,8 +25,14 @@ Status launch_line(const Tensor& x, const Tensor& index, void* values, std::int6
   args.accumulate = false;
   args.dtype = dtype_of(x);
   args.bounds = bounds;
+  args.unique = rising;
   const Tensor* const used[] = {&x, &index};
   return run_index(args, x.dl.device, used, scatter);
+}
+
+// Elements of x in a row, beside it.
+bool is_line_for(const Tensor& source, const Tensor& x) noexcept {
+  return source.dl.ndim <= 1 && dtype_of(source) == dtype_of(x) && is_host(source.dl.device) && !may_overlap(source, x);
 }
 
 }  // namespace
@@ -57,12 +64,48 @@ Status gather_line(const Tensor& x, const Tensor& index, Tensor& out, Bounds bou
   return launch_line(x, index, out.dl.data, out.itemsize(), bounds, false);
 }
 
+const Tensor* mask_of_all(const Tensor& x, std::span<const IndexItem> items) noexcept {
+  if (items.size() != 1 || items[0].kind != IndexItem::Kind::kArray || !is_bool(dtype_of(*items[0].array)))
+    return nullptr;
+  const Tensor* mask = items[0].array;
+  const bool serves = same_shape(*mask, x) && x.dl.ndim > 0 && is_host(x.dl.device) && is_host(mask->dl.device) &&
+                      (x.dl.ndim == 1 || is_c_contiguous(x));
+  return serves ? mask : nullptr;
+}
+
+namespace {
+// The positions where a mask is true, in a view of all of x as a vector.
+Status true_positions(const Tensor& x, const Tensor& mask, Tensor& positions, Tensor& flat) {
+  DLBRIDGE_TRY(flat_nonzero(mask, positions));
+  const std::int64_t one = 1;
+  return make_view(x, {&x.size, 1}, {x.dl.ndim == 1 ? x.dl.strides : &one, 1}, 0, flat);
+}
+}  // namespace
+
+Status gather_true(const Tensor& x, const Tensor& mask, Tensor& out) {
+  Tensor positions, flat;
+  DLBRIDGE_TRY(true_positions(x, mask, positions, flat));
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), {&positions.size, 1}, x.dl.device));
+  if (out.size == 0) return {};
+  return launch_line(flat, positions, out.dl.data, out.itemsize(), Bounds::kRefuse, false, true);
+}
+
+Status assign_true(const Tensor& x, const Tensor& mask, const Input& value, bool& done) {
+  const Tensor* source = value.array;
+  done = source != nullptr && is_line_for(*source, x);
+  if (!done) return {};
+  Tensor positions, flat;
+  DLBRIDGE_TRY(true_positions(x, mask, positions, flat));
+  done = source->size == positions.size || source->size == 1;
+  if (!done || positions.size == 0) return {};
+  return launch_line(flat, positions, source->dl.data, source->size == 1 ? 0 : source->dl.strides[0] * x.itemsize(),
+                     Bounds::kRefuse, true, true);
+}
+
 Status assign_line(const Tensor& x, const Tensor& index, const Input& value, Bounds bounds, bool& done) {
   const Tensor* source = value.array;
-  done =
-      !may_overlap(index, x) &&
-      (source == nullptr || (source->dl.ndim <= 1 && dtype_of(*source) == dtype_of(x) && is_host(source->dl.device) &&
-                             (source->size == index.size || source->size == 1) && !may_overlap(*source, x)));
+  done = !may_overlap(index, x) &&
+         (source == nullptr || (is_line_for(*source, x) && (source->size == index.size || source->size == 1)));
   if (!done) return {};
   ScalarValue scalar;
   if (source == nullptr) DLBRIDGE_TRY(write_scalar(value.scalar, dtype_of(x), scalar));

@@ -283,6 +283,7 @@ Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out,
       index != nullptr &&
       (x.dl.strides[0] == 1 || index->size < x.size || x.nbytes() < kCached))  // see pays_to_gather()
     return gather_line(x, *index, out, bounds);
+  if (const Tensor* mask = mask_of_all(x, items); mask != nullptr) return gather_true(x, *mask, out);
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
@@ -316,6 +317,11 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
     if (done) return {};
   }
   if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
+  if (const Tensor* mask = mask_of_all(x, items); mask != nullptr && !combine) {
+    bool done = false;
+    DLBRIDGE_TRY(assign_true(x, *mask, value, done));
+    if (done) return {};
+  }
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, true, call));
