@@ -1,5 +1,7 @@
 #include "ndarray/core/index_line.h"
 
+#include <algorithm>
+
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/ready.h"
 
@@ -7,25 +9,33 @@ namespace dlbridge::nd {
 
 namespace {
 
-// values: the bytes of elements of x, `value_stride` apart. rising: the positions are those of a mask.
-Status launch_line(const Tensor& x, const Tensor& index, void* values, std::int64_t value_stride, Bounds bounds,
-                   bool scatter, bool rising = false) {
+// A call without its values and sizes, for positions `index_stride` bytes apart of elements `stride` apart.
+IndexArgs line_args(const Tensor& x, std::int64_t stride, const std::int64_t* index, std::int64_t index_stride,
+                    std::int64_t value_stride) noexcept {
   IndexArgs args;
   args.itemsize = static_cast<int>(x.itemsize());
   args.ndim = args.arrays = 1;
-  args.size = args.shape[0] = index.size;
-  args.values = values;
   args.value_strides[0] = value_stride;
   args.base = x.dl.data;
   args.base_strides[0] = 0;
-  args.index[0] = static_cast<const std::int64_t*>(index.dl.data);
-  args.index_strides[0][0] = index.dl.strides[0] * index.itemsize();
+  args.index[0] = index;
+  args.index_strides[0][0] = index_stride;
   args.extent[0] = x.dl.shape[0];
-  args.axis_stride[0] = x.dl.strides[0] * args.itemsize;
+  args.axis_stride[0] = stride * args.itemsize;
   args.accumulate = false;
   args.dtype = dtype_of(x);
+  args.stream = 0;
+  return args;
+}
+
+// values: the bytes of elements of x, `value_stride` apart.
+Status launch_line(const Tensor& x, const Tensor& index, void* values, std::int64_t value_stride, Bounds bounds,
+                   bool scatter) {
+  IndexArgs args = line_args(x, x.dl.strides[0], static_cast<const std::int64_t*>(index.dl.data),
+                             index.dl.strides[0] * index.itemsize(), value_stride);
+  args.size = args.shape[0] = index.size;
+  args.values = values;
   args.bounds = bounds;
-  args.unique = rising;
   const Tensor* const used[] = {&x, &index};
   return run_index(args, x.dl.device, used, scatter);
 }
@@ -74,32 +84,77 @@ const Tensor* mask_of_all(const Tensor& x, std::span<const IndexItem> items) noe
 }
 
 namespace {
-// The positions where a mask is true, in a view of all of x as a vector.
-Status true_positions(const Tensor& x, const Tensor& mask, Tensor& positions, Tensor& flat) {
-  DLBRIDGE_TRY(flat_nonzero(mask, positions));
-  const std::int64_t one = 1;
-  return make_view(x, {&x.size, 1}, {x.dl.ndim == 1 ? x.dl.strides : &one, 1}, 0, flat);
+constexpr std::int64_t kMaskPart = 4096;  // elements: their positions stay in the first cache
+
+// A mask as bytes in C order.
+Status dense_mask(const Tensor& mask, Tensor& copy, const Tensor*& dense) {
+  dense = &mask;
+  if (is_c_contiguous(mask)) return {};
+  dense = &copy;
+  return copy_as(mask, DType::kBool, CopyOrder::kC, copy);
+}
+
+std::int64_t count_true(const KernelCall& kernel, const Tensor& mask) noexcept {
+  std::int64_t count = 0;
+  kernel.backend().nonzero({mask.dl.data, mask.size, nullptr, &count, {}, 0});
+  return count;
+}
+
+// Moves `room` values, `value_stride` bytes apart, to or from the elements of x where a dense mask is true, a part of it
+// after the other. No more, also where another thread has written to the mask since they were counted.
+int move_true(const KernelCall& kernel, const Tensor& x, const Tensor& mask, char* values, std::int64_t value_stride,
+              std::int64_t room, bool scatter) noexcept {
+  const std::int64_t stride = x.dl.ndim == 1 ? x.dl.strides[0] : 1;
+  std::int64_t positions[kMaskPart];
+  IndexArgs args = line_args(x, stride, positions, sizeof(std::int64_t), value_stride);
+  args.unique = true;
+  for (std::int64_t first = 0; first < mask.size; first += kMaskPart) {
+    std::int64_t count = 0;
+    args.extent[0] = std::min(mask.size - first, kMaskPart);
+    kernel.backend().nonzero(
+        {static_cast<const char*>(mask.dl.data) + first, args.extent[0], positions, &count, {}, 0});
+    count = std::min(count, room);
+    if (count == 0) continue;
+    args.size = args.shape[0] = count;
+    args.values = values;
+    args.base = static_cast<char*>(x.dl.data) + first * args.axis_stride[0];
+    if (const int code = scatter ? kernel.backend().scatter(args) : kernel.backend().gather(args); code != 0)
+      return code;
+    values += count * value_stride;
+    room -= count;
+  }
+  return 0;
 }
 }  // namespace
 
 Status gather_true(const Tensor& x, const Tensor& mask, Tensor& out) {
-  Tensor positions, flat;
-  DLBRIDGE_TRY(true_positions(x, mask, positions, flat));
-  DLBRIDGE_TRY(make_array(out, dtype_of(x), {&positions.size, 1}, x.dl.device));
-  if (out.size == 0) return {};
-  return launch_line(flat, positions, out.dl.data, out.itemsize(), Bounds::kRefuse, false, true);
+  Tensor copy;
+  const Tensor* dense = nullptr;
+  DLBRIDGE_TRY(dense_mask(mask, copy, dense));
+  const Tensor* const used[] = {&x, dense};
+  KernelCall kernel(x.dl.device, used);
+  DLBRIDGE_TRY(kernel.begin());
+  const std::int64_t count = count_true(kernel, *dense);
+  DLBRIDGE_TRY(make_array(out, dtype_of(x), {&count, 1}, x.dl.device));
+  return kernel.end(move_true(kernel, x, *dense, static_cast<char*>(out.dl.data), out.itemsize(), count, false),
+                    "gather");
 }
 
 Status assign_true(const Tensor& x, const Tensor& mask, const Input& value, bool& done) {
   const Tensor* source = value.array;
-  done = source != nullptr && is_line_for(*source, x);
+  done = source != nullptr && is_line_for(*source, x) && !may_overlap(mask, x);
   if (!done) return {};
-  Tensor positions, flat;
-  DLBRIDGE_TRY(true_positions(x, mask, positions, flat));
-  done = source->size == positions.size || source->size == 1;
-  if (!done || positions.size == 0) return {};
-  return launch_line(flat, positions, source->dl.data, source->size == 1 ? 0 : source->dl.strides[0] * x.itemsize(),
-                     Bounds::kRefuse, true, true);
+  Tensor copy;
+  const Tensor* dense = nullptr;
+  DLBRIDGE_TRY(dense_mask(mask, copy, dense));
+  const Tensor* const used[] = {&x, dense, source};
+  KernelCall kernel(x.dl.device, used);
+  DLBRIDGE_TRY(kernel.begin());
+  const std::int64_t count = count_true(kernel, *dense);
+  done = source->size == count || source->size == 1;
+  if (!done) return kernel.end(0, "scatter");
+  const std::int64_t step = source->size == 1 ? 0 : source->dl.strides[0] * x.itemsize();
+  return kernel.end(move_true(kernel, x, *dense, static_cast<char*>(source->dl.data), step, count, true), "scatter");
 }
 
 Status assign_line(const Tensor& x, const Tensor& index, const Input& value, Bounds bounds, bool& done) {

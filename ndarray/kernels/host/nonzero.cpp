@@ -1,9 +1,11 @@
 // Positions of the true elements.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/host/inner_loop.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -24,9 +26,19 @@ bool is_any_true(const unsigned char* group) noexcept {
   return (low | high) != 0;
 }
 
-std::int64_t count_true(const unsigned char* mask, std::int64_t n) noexcept {
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < n; ++i) found += mask[i] != 0;
+// By counters of a byte, as many as a vector has, which are added up before one of them is full.
+DLBRIDGE_ND_CLONES std::int64_t count_true(const unsigned char* mask, std::int64_t n) noexcept {
+  constexpr std::int64_t kCounters = 64, kFull = 255;
+  std::int64_t found = 0, i = 0;
+  while (i + kCounters <= n) {
+    unsigned char counters[kCounters] = {};
+    const std::int64_t rounds = std::min(kFull, (n - i) / kCounters);
+    for (std::int64_t round = 0; round < rounds; ++round, i += kCounters)
+      for (std::int64_t k = 0; k < kCounters; ++k)
+        counters[k] = static_cast<unsigned char>(counters[k] + (mask[i + k] != 0 ? 1 : 0));
+    for (const unsigned char counter : counters) found += counter;
+  }
+  for (; i < n; ++i) found += mask[i] != 0;
   return found;
 }
 

@@ -378,3 +378,40 @@ def test_rows_are_repeated_whatever_their_layout(axis, times, shape, layout, dev
     x, y = PLANES[layout](np, plain), PLANES[layout](nd, nd.array(plain, device=device))
     check(nd.repeat(y, times, axis), np.repeat(x, times, axis))
     assert nd.repeat(y, times, axis).flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(5,), (64,), (4095,), (4097,), (3, 7), (17, 64), (3, 41, 67), (131, 129)])
+def test_a_mask_of_all_elements_reads_and_writes_in_c_order(shape, dtype, device):
+    random = np.random.default_rng(8)
+    values = random.integers(0, 200, shape).astype(dtype)
+    x, strided = put(values, device), put(np.repeat(values, 2, -1), device)[..., ::2]
+    for share in (0, 0.02, 0.5, 0.98, 1):
+        mask = random.random(shape) < share
+        for array in (x, strided):
+            for at in (put(mask, device), put(np.asfortranarray(mask), device)):
+                check(array[at], values[mask])
+        written, want = put(values, device), values.copy()
+        new = random.integers(0, 200, mask.sum()).astype(dtype)
+        written[put(mask, device)] = put(new, device)
+        want[mask] = new
+        check(written, want)
+        written[put(mask, device)] = put(np.arange(1).astype(dtype), device)
+        want[mask] = 0
+        check(written, want)
+        if mask.sum() > 1:
+            with pytest.raises(ValueError):
+                written[put(mask, device)] = put(np.zeros(mask.sum() + 1, dtype), device)
+            check(written, want)
+
+
+def test_a_mask_that_is_the_array_itself_is_read_before_it_is_written(device):
+    mask = nd.array([True, False, True, True], device=device)
+    mask[mask] = nd.array([False, True, False], device=device)
+    assert mask.tolist() == [False, False, True, False]
+
+    values = np.random.default_rng(9).random(10_000) < 0.5
+    x, want, new = put(values, device), values.copy(), np.zeros(int(values[:-1].sum()), bool)
+    want[1:][values[:-1]] = new
+    x[1:][x[:-1]] = put(new, device)
+    check(x, want)
