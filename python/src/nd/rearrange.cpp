@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ndarray/core/index_line.h"
 #include "ndarray/core/ready.h"
 #include "ndarray/core/rows.h"
 #include "ndarray/core/views.h"
@@ -139,12 +140,24 @@ bool names_one(PyObject* object) {
   return PyLong_Check(object) || (PyList_Check(object) && PyList_GET_SIZE(object) == 1);
 }
 
+// A mask of the elements of a vector.
+bool is_mask_for(const Tensor* mask, const RowsArgument& rows) {
+  return mask != nullptr && core::is_bool(core::dtype_of(*mask)) && mask->dl.ndim == 1 && rows.x->dl.ndim == 1 &&
+         mask->size == rows.extent();
+}
+
 constexpr char kDelete[] = "delete()";
 constexpr char kDeleteOnHost[] = "delete_on_host($module, x, places, axis=None)\n--\n\n"
                                  "delete() of a host array; None for others.";
 PyObject* delete_on_host(PyObject*, const Call& a) {
   RowsArgument rows;
   if (!parse_rows(a.given(0), a[2], rows, a.operation())) Py_RETURN_NONE;
+  if (const Tensor* mask = host_array(a.given(1)); is_mask_for(mask, rows)) {
+    Tensor kept;
+    const core::Input operand{mask, {}};
+    throw_if_bad(core::elementwise(core::Op::kLogicalNot, {&operand, 1}, {}, kept), a.operation());
+    return make_result(a.operation(), [&](Tensor& out) { return core::gather_true(*rows.x, kept, out); });
+  }
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(rows.extent()));
   if (!mark_rows(a.given(1), marks)) Py_RETURN_NONE;
   // NumPy cuts out a slice or one row, and takes what is left of others by a mask.
@@ -163,6 +176,8 @@ PyObject* compress_on_host(PyObject*, const Call& a) {
   if (condition == nullptr || condition->dl.ndim != 1 || !core::is_bool(core::dtype_of(*condition)) ||
       !parse_rows(a.given(1), a[2], rows, a.operation()) || condition->size > rows.extent())
     Py_RETURN_NONE;
+  if (is_mask_for(condition, rows))
+    return make_result(a.operation(), [&](Tensor& out) { return core::gather_true(*rows.x, *condition, out); });
   Tensor copy;
   const Tensor* ready = nullptr;
   throw_if_bad(core::ready_as(DType::kBool, *condition, copy, ready), a.operation());
