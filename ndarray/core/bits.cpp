@@ -37,8 +37,8 @@ Status as_bytes(const Tensor& x, Tensor& copy, const Tensor*& ready) {
   return {};
 }
 
-// The kernel of an axis: kernel(x, axis, out), where `extent` is the result's. A result of one in Fortran's order lies in
-// it, too; then the axes are seen in reverse.
+// The kernel of an axis: kernel(x, axis, out), where `extent` is the result's. A result of one in Fortran's order lies
+// in it, too; then the axes are seen in reverse.
 template <class Kernel>
 Status convert_along(const Tensor& x, int axis, std::int64_t extent, Tensor& out, const char* what, Kernel kernel) {
   const Order order = order_of(x);

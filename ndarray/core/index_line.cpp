@@ -100,8 +100,8 @@ std::int64_t count_true(const KernelCall& kernel, const Tensor& mask) noexcept {
   return count;
 }
 
-// Moves `room` values, `value_stride` bytes apart, to or from the elements of x where a dense mask is true, a part of it
-// after the other. No more, also where another thread has written to the mask since they were counted.
+// Moves `room` values, `value_stride` bytes apart, to or from the elements of x where a dense mask is true, a part of
+// it after the other. No more, also where another thread has written to the mask since they were counted.
 int move_true(const KernelCall& kernel, const Tensor& x, const Tensor& mask, char* values, std::int64_t value_stride,
               std::int64_t room, bool scatter) noexcept {
   const std::int64_t stride = x.dl.ndim == 1 ? x.dl.strides[0] : 1;

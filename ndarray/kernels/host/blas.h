@@ -5,8 +5,8 @@
 
 namespace dlbridge::nd::host_kernels {
 
-// Multiplications: below, a call and its checks cost more than they save. That with a vector has few checks, and that of
-// one dot product none.
+// Multiplications: below, a call and its checks cost more than they save. That with a vector has few checks, and that
+// of one dot product none.
 inline constexpr std::int64_t kBlasFrom = 4096;
 inline constexpr std::int64_t kBlasVectorFrom = 512;
 inline constexpr std::int64_t kBlasDotFrom = 128;
