@@ -87,15 +87,16 @@ def _between_knots(at: ndarray, knots: ndarray, values: ndarray, low: ndarray) -
     return _native.where(at == x0, y0, inner)
 
 
+_diff = _native.late("_statistics", "diff")
+
+
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: float = 1.0, axis: int = -1) -> ndarray:
     """The integral along an axis by the trapezoidal rule, at the points `x` or spaced by dx."""
-    from dlbridge.nd._statistics import diff
-
     y = as_array(y)
     spacing: Any = dx
     moved = y.swapaxes(axis, -1)
     if x is not None:
         points = as_array(x, y)
-        spacing = diff(points) if points.ndim == 1 else diff(points.swapaxes(axis, -1))
+        spacing = _diff(points if points.ndim == 1 else points.swapaxes(axis, -1))
     areas: ndarray = (moved[..., 1:] + moved[..., :-1]) * (spacing / 2.0)
     return areas.sum(axis=-1)

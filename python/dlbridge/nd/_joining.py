@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from operator import index
+from operator import index, mul
 
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, as_arrays, as_positions, count_up, normalize_axes, normalize_axis
+from dlbridge.nd._arguments import (
+    as_array,
+    as_arrays,
+    as_positions,
+    count_up,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+)
 from dlbridge.nd._dtypes import BY_NAME, is_inexact, kind_of
 from dlbridge.nd._manipulation import atleast_3d, moveaxis
 
@@ -141,20 +149,18 @@ def tile(A: ArrayLike, reps: Any, /) -> ndarray:
     2024.12."""
     a = as_array(A)
     counts = tuple(index(r) for r in reps) if hasattr(reps, "__iter__") else (index(reps),)
-    if any(c < 0 for c in counts):
+    if counts and min(counts) < 0:
         raise ValueError(f"tile(): reps {counts} has a negative number")
     ndim = max(a.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - a.ndim) + a.shape
     between = a.reshape([part for n in shape for part in (1, n)])
-    wide = _native.broadcast_to(between, tuple(part for n, c in zip(shape, counts, strict=True) for part in (c, n)))
-    return wide.reshape(tuple(n * c for n, c in zip(shape, counts, strict=True)), copy=True)
+    wide = _native.broadcast_to(between, tuple([part for n, c in zip(shape, counts, strict=True) for part in (c, n)]))
+    return wide.reshape(tuple(map(mul, shape, counts)), copy=True)
 
 
 def resize(a: ArrayLike, new_shape: Shape) -> ndarray:
     """The elements of `a`, over and over, in another shape; zeros where `a` has none."""
-    from dlbridge.nd._arguments import shape_of
-
     a = as_array(a)
     shape = shape_of(new_shape, "resize")
     total = 1

@@ -240,12 +240,13 @@ def _decreases(edges: ndarray) -> bool:
     return not increases
 
 
+_compress = _native.late("_indexing", "compress")
+
+
 def extract(condition: ArrayLike, arr: ArrayLike) -> ndarray:
     """The elements of the flattened array where the flattened condition is true."""
-    from dlbridge.nd._indexing import compress
-
     chosen, arr = as_arrays(condition, arr)
-    return compress(chosen.ravel(), arr.ravel())
+    return _compress(chosen.ravel(), arr.ravel())
 
 
 def sort_complex(a: ArrayLike) -> ndarray:

@@ -261,20 +261,20 @@ def diff(
 
     prepend, append: scalars or arrays that are joined first. ValueError for a negative n. Source: Array API 2024.12.
     """
-    from dlbridge.nd._joining import concatenate
-
     x = as_array(a)
     times = index(n)
     if times < 0:
         raise ValueError(f"diff(): n is {times}; it is a number of times, 0 or more")
     axis = normalize_axis(axis, x.ndim, "diff")
     if prepend is not None or append is not None:
+        from dlbridge.nd._joining import concatenate
+
         shape = tuple(1 if position == axis else extent for position, extent in enumerate(x.shape))
         ends = [None if end is None else as_array(end, x) for end in (prepend, append)]
         first, last = [end if end is None or end.ndim else _native.broadcast_to(end, shape) for end in ends]
         x = concatenate([part for part in (first, x, last) if part is not None], axis)
     before: tuple[Any, ...] = (slice(None),) * axis
-    combine = _native.not_equal if x.dtype == _BOOL else _native.subtract
+    combine = _native.not_equal if x.dtype is _BOOL else _native.subtract
     for _ in range(times):
         x = combine(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
     return x
