@@ -60,22 +60,26 @@ class _Concatenator:
         if pieces and isinstance(pieces[0], str):
             numbers_given = _directive(pieces.pop(0))
             axis, dimensions, first = (*numbers_given, *(axis, dimensions, first)[len(numbers_given) :])
-        arrays, dtypes, numbers, place, all_lie_there = [], [], [], None, True
+        arrays: list[Any] = []
+        dtypes, numbers, place, all_lie_there = [], [], None, True
         for piece in pieces:
-            x = _range(piece) if isinstance(piece, slice) else as_array(piece)
-            if place is None and x is piece:
-                place = x
-            all_lie_there = all_lie_there and x is piece and isinstance(x, _native.HostArray)
-            if x is not piece and is_scalar(piece):
+            if isinstance(piece, ndarray):
+                x, place = piece, piece if place is None else place
+                all_lie_there = all_lie_there and isinstance(x, _native.HostArray)
+            elif not isinstance(piece, slice) and is_scalar(piece):
                 numbers.append(piece)
+                arrays.append(piece)
+                continue
             else:
-                dtypes.append(x.dtype)
+                x, all_lie_there = _range(piece) if isinstance(piece, slice) else as_array(piece), False
+            dtypes.append(x.dtype)
             arrays.append(x if x.ndim >= dimensions else _widened(x, dimensions, first))
-        if numbers:  # they take the dtype of the arrays beside them
-            dtype = _native.result_type(*dtypes, *numbers)
-            arrays = [x.astype(dtype, copy=False) for x in arrays]
+        device = None if place is None else place.device
         if place is not None and not all_lie_there:
-            arrays = [x.to_device(place.device) for x in arrays]
+            arrays = [x.to_device(device) if isinstance(x, ndarray) else x for x in arrays]
+        if numbers:  # they take the dtype of the arrays beside them
+            dtype, shape = _native.result_type(*dtypes, *numbers), (1,) * dimensions
+            arrays = [x if isinstance(x, ndarray) else _native.full(shape, x, dtype, device=device) for x in arrays]
         return concatenate(arrays, axis)
 
     def __repr__(self) -> str:
