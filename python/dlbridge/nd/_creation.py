@@ -22,15 +22,16 @@ ndarray = _native.ndarray
 # --- from values and objects -----------------------------------------------------------------------------------------
 
 
+_stack = _native.late("_joining", "stack")
+
+
 def _stack_sequence(obj: Any, dtype: DTypeLike | None, device: DeviceLike) -> ndarray:
     """A nested sequence with arrays in it, each level stacked, on the first ndarray's device. The extension calls."""
-    from dlbridge.nd._joining import stack
-
     if device is None:
         found = [item for item in obj if isinstance(item, ndarray)]
         device = one_device(found, "array")
     parts = [item if isinstance(item, ndarray) else _as_part(item, device) for item in obj]
-    x = stack([_native.to_device(part, parts[0].device if device is None else device) for part in parts])
+    x = _stack([_native.to_device(part, parts[0].device if device is None else device) for part in parts])
     return x if dtype is None else x.astype(dtype, copy=False)
 
 

@@ -241,7 +241,7 @@ def fill_diagonal(a: ndarray, val: ArrayLike, wrap: bool = False) -> None:
     if wrap and a.ndim == 2 and a.shape[0] > a.shape[1]:
         a.flat[:: a.shape[1] + 1] = val
         return
-    line = _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
+    line = a.diagonal() if a.ndim == 2 else _native.as_strided(a, (min(a.shape),), (sum(a.strides),), 0)
     if is_scalar(val):
         line[...] = val
     else:
