@@ -56,10 +56,13 @@ def _flat_axis(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, i
     return a, normalize_axis(axis, a.ndim, operation)
 
 
+_KINDS = {"stable": True, "mergesort": True, "quicksort": False, "heapsort": False, None: False}
+
+
 def is_stable(kind: str | None, stable: bool | None, operation: str) -> bool:
-    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+    if kind not in _KINDS:
         raise ValueError(f"{operation}(): kind {kind!r} is unknown; give 'stable' or leave it out")
-    return bool(stable) or kind in ("mergesort", "stable")
+    return bool(stable) or _KINDS[kind]
 
 
 def sort(
@@ -76,9 +79,11 @@ def sort(
     kind has no effect but that "stable" is stable=True, which keeps equal elements in their order.
     Source: Array API 2024.12.
     """
-    keeps = is_stable(kind, stable, "sort")
-    a, axis = _flat_axis(as_array(a), axis, "sort")
-    return _native.sort(a, axis, descending, keeps)
+    keeps = bool(stable) if kind is None else is_stable(kind, stable, "sort")
+    a = as_array(a)
+    return (
+        _native.sort(a, axis, descending, keeps) if axis is not None else _native.sort(a.ravel(), 0, descending, keeps)
+    )
 
 
 def argsort(
