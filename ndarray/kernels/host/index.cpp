@@ -304,12 +304,20 @@ bool move_plane(const IndexArgs& args, Way way, const Position& at) {
   return true;
 }
 
+bool moves_first(const IndexArgs& args) noexcept {
+  bool moves = false;
+  for (int k = 0; k < args.arrays; ++k) moves |= args.index_strides[k][0] != 0;
+  return moves;
+}
+
 template <class Move>
-int walk(IndexArgs& args) {
-  bool index_moves = false;
-  const Way way = find_way<Move>(args);
-  for (int k = 0; k < args.arrays; ++k) index_moves |= args.index_strides[k][0] != 0;
+int walk(const IndexArgs& given) {
   Position at{};
+  if (given.ndim == 1) return inner_loop<Move>(given, moves_first(given), at) ? 0 : kErrorIndex;
+  IndexArgs args = given;
+  compact_loop(args);
+  const Way way = find_way<Move>(args);
+  const bool index_moves = moves_first(args);
   std::int64_t counter[kLoopDims] = {};
   const auto advance = [&](int d, std::int64_t steps) {
     at.value += steps * args.value_strides[d];
@@ -382,7 +390,7 @@ bool in_bounds(const IndexArgs& args) {
 }
 
 template <template <int> class Move>
-int walk_size(IndexArgs& args) {
+int walk_size(const IndexArgs& args) {
   switch (args.itemsize) {
     case 1: return walk<Move<1>>(args);
     case 2: return walk<Move<2>>(args);
@@ -398,20 +406,16 @@ int walk_size(IndexArgs& args) {
 // What is read goes to a new array, which nobody sees after an error: each index is looked at where it is used.
 int gather(const IndexArgs& args) {
   if (!have_elements(args)) return kErrorIndex;
-  IndexArgs loop = args;
-  compact_loop(loop);
-  return walk_size<Read>(loop);
+  return walk_size<Read>(args);
 }
 
 int scatter(const IndexArgs& args) {
   if (!in_bounds(args)) return kErrorIndex;
-  IndexArgs loop = args;
-  compact_loop(loop);
-  if (!loop.accumulate) return walk_size<Write>(loop);
-  const auto combine = [&]<Op kOp, class T>() { return walk<Combine<T, kOp>>(loop); };
-  if (loop.combine != Op::kMultiply) return visit_combined<kAllSet>(loop.combine, loop.dtype, combine);
+  if (!args.accumulate) return walk_size<Write>(args);
+  const auto combine = [&]<Op kOp, class T>() { return walk<Combine<T, kOp>>(args); };
+  if (args.combine != Op::kMultiply) return visit_combined<kAllSet>(args.combine, args.dtype, combine);
   return visit_dtype<kAllSet & ~kSignedSet>(
-      unsigned_of(loop.dtype), [&]<class T>() { return combine.template operator()<Op::kMultiply, T>(); },
+      unsigned_of(args.dtype), [&]<class T>() { return combine.template operator()<Op::kMultiply, T>(); },
       kErrorUnsupported);
 }
 
