@@ -355,17 +355,25 @@ bool is_small_image(const Tensor& source, const Tensor& copy) noexcept {
          ((is_c_contiguous(source) && is_c_contiguous(copy)) || (is_f_contiguous(source) && is_f_contiguous(copy)));
 }
 
-// The same of a vector of few elements that lie apart.
+// The same of few elements that lie apart, of a vector or a matrix.
 bool copy_few(const Tensor& source, const Tensor& copy) noexcept {
   constexpr std::int64_t kMostApart = 64;
   const DType dtype = dtype_of(source);
-  const bool is_few = source.dl.ndim == 1 && source.size > 0 && source.size <= kMostApart;
+  const bool is_few = source.dl.ndim > 0 && source.dl.ndim <= 2 && source.size > 0 && source.size <= kMostApart;
   if (!is_few || !is_host(source.dl.device) || dtype != dtype_of(copy)) return false;
-  const std::int64_t size = source.itemsize(), strides[] = {size, source.dl.strides[0] * size};
-  char* const data[] = {static_cast<char*>(copy.dl.data), static_cast<char*>(source.dl.data)};
-  host_kernels::copy_loop(static_cast<int>(size))(data, strides, source.size);
+  const int last = source.dl.ndim - 1, along = last == 1 && source.dl.shape[0] > source.dl.shape[1] ? 0 : last;
+  const std::int64_t size = source.itemsize(), n = source.dl.shape[along];
+  const std::int64_t strides[] = {copy.dl.strides[along] * size, source.dl.strides[along] * size};
+  char* data[] = {static_cast<char*>(copy.dl.data), static_cast<char*>(source.dl.data)};
+  const auto copy_line = host_kernels::copy_loop(static_cast<int>(size));
+  for (std::int64_t done = 0; done < source.size; done += n) {
+    copy_line(data, strides, n);
+    data[0] += copy.dl.strides[last - along] * size;
+    data[1] += source.dl.strides[last - along] * size;
+  }
+  auto* const bytes = static_cast<char*>(copy.dl.data);
   if (is_bool(dtype))
-    for (std::int64_t i = 0; i < source.size; ++i) data[0][i] = data[0][i] != 0 ? 1 : 0;
+    for (std::int64_t i = 0; i < source.size; ++i) bytes[i] = bytes[i] != 0 ? 1 : 0;
   return true;
 }
 

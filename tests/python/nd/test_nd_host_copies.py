@@ -297,3 +297,27 @@ def test_vectors_of_few_elements_that_lie_apart_are_copied(dtype):
                 np.testing.assert_array_equal(nd.asnumpy(got), theirs)
     bytes_of_bools = nd.array(np.arange(0, 40, dtype="uint8"), device="cpu").view("bool")
     assert bytes_of_bools[::2].copy().view("uint8").tolist() == [0] + [1] * 19
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32", "float64", "complex128"])
+def test_small_matrices_are_copied_in_every_order(dtype):
+    for rows in (1, 2, 5, 8, 13, 31, 77):
+        for columns in (1, 2, 5, 8, 13, 31):
+            values = (np.arange(4 * rows * columns) % 7).reshape(2 * rows, 2 * columns).astype(dtype)
+            layouts = [
+                values[:rows, :columns],
+                values[::2, ::2],
+                values[rows - 1 :: -1, ::-2],
+                values[:columns, :rows].T if columns <= 2 * rows and rows <= 2 * columns else values[::2, 1::2],
+                np.broadcast_to(values[0, :columns], (rows, columns)),
+                np.broadcast_to(values[:rows, :1], (rows, columns)),
+            ]
+            for want in layouts:
+                x = nd.asarray(want, device="cpu")
+                for order in "CFAK":
+                    got = np.asarray(x.copy(order))
+                    np.testing.assert_array_equal(got, want)
+                    flags, wanted = got.flags, want.copy(order).flags
+                    assert flags.c_contiguous == wanted.c_contiguous and flags.f_contiguous == wanted.f_contiguous
+                np.testing.assert_array_equal(np.asarray(x.ravel()), want.ravel())
+                assert x.tobytes() == want.tobytes()
