@@ -132,10 +132,17 @@ Status gather_true(const Tensor& x, const Tensor& mask, Tensor& out) {
   const Tensor* dense = nullptr;
   DLBRIDGE_TRY(dense_mask(mask, copy, dense));
   const Tensor* const used[] = {&x, dense};
+  std::int64_t count = 0;
+  {
+    KernelCall kernel(x.dl.device, used);
+    DLBRIDGE_TRY(kernel.begin());
+    count = count_true(kernel, *dense);
+    DLBRIDGE_TRY(kernel.end(0, "gather"));
+  }
+  DLBRIDGE_TRY(
+      make_array(out, dtype_of(x), {&count, 1}, x.dl.device));  // no call is open: one may have let the lock go
   KernelCall kernel(x.dl.device, used);
   DLBRIDGE_TRY(kernel.begin());
-  const std::int64_t count = count_true(kernel, *dense);
-  DLBRIDGE_TRY(make_array(out, dtype_of(x), {&count, 1}, x.dl.device));
   return kernel.end(move_true(kernel, x, *dense, static_cast<char*>(out.dl.data), out.itemsize(), count, false),
                     "gather");
 }

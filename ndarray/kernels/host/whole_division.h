@@ -69,7 +69,7 @@ template <class A, class F>
 [[gnu::always_inline]] inline void divide_wholes(const A* a, const A* b, std::int64_t n, F f) noexcept {
   bool by_floats = true;
   if constexpr (sizeof(A) == 8) {
-    std::uint64_t bits = 0;  // above the sign of what is below 2^51
+    std::uint64_t bits = 0;  // of signed numbers within 2^50 they end where those of others below 2^51 do
     for (std::int64_t i = 0; i < n; ++i) {
       const auto x = static_cast<std::uint64_t>(a[i]), y = static_cast<std::uint64_t>(b[i]);
       bits |= std::is_signed_v<A> ? (x ^ (x << 1)) | (y ^ (y << 1)) : x | y;
