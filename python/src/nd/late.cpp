@@ -9,7 +9,7 @@ namespace dlbridge::py::nd {
 
 namespace {
 
-// As a member of a type it is a method. Never destroyed: modules and types have it.
+// As a member of a type it is a method.
 struct LateFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* attributes;  // __name__, __doc__, …, as functions have them
@@ -31,6 +31,14 @@ PyObject* found(PyObject* object) {  // borrowed
 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   return PyObject_Vectorcall(found(self), args, nargsf, kwnames);
+}
+
+void dealloc(PyObject* object) noexcept {  // at the end of the interpreter, with the module that has it
+  PyTypeObject* type = Py_TYPE(object);
+  const LateFunction* self = as_late(object);
+  for (PyObject* part : {self->attributes, self->module, self->name, self->function.load()}) Py_XDECREF(part);
+  type->tp_free(object);
+  Py_DECREF(type);
 }
 
 PyObject* get_signature(PyObject* self) {
@@ -65,8 +73,8 @@ void init_late(PyObject* module) {
   late_type = add_type(module, "dlbridge.nd.late_function", sizeof(LateFunction),
                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
                            Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                       {slot<PyVectorcall_Call>(Py_tp_call), slot<bind>(Py_tp_descr_get), slot(Py_tp_members, members),
-                        getters_slot({getter<get_signature>("__signature__")})});
+                       {slot<PyVectorcall_Call>(Py_tp_call), slot<bind>(Py_tp_descr_get), slot<dealloc>(Py_tp_dealloc),
+                        slot(Py_tp_members, members), getters_slot({getter<get_signature>("__signature__")})});
   add_functions(module, {method<kLate, late>()});
 }
 
