@@ -66,7 +66,8 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
 
 def round(a: ArrayLike, /, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Rounded to this many decimals, halves to even; integers stay as they are. Source: Array API 2024.12, NumPy."""
-    if decimals == 0 and out is None and isinstance(a, ndarray) and (kind := a.dtype.kind) in "fiu":
+    is_whole = type(decimals) is int and decimals == 0
+    if is_whole and out is None and isinstance(a, ndarray) and (kind := a.dtype.kind) in "fiu":
         return _native.rint(a) if kind == "f" else a.copy("K")
     return into(out, _rounded(as_array(a), index(decimals)), "round")
 

@@ -348,6 +348,8 @@ def test_methods_take_the_keywords_of_numpys(device):
     values = np.array([1.26, -2.5, 3.0])
     x = nd.asarray(values, device=device)
     check(x.round(decimals=1), values.round(decimals=1))
+    with pytest.raises(TypeError):
+        x.round(0.0)
     check(x.clip(min=0, max=2), values.clip(min=0, max=2))
     check(x.clip(min=nd.zeros_like(x), max=x), values.clip(min=np.zeros(3), max=values))
     ordered = np.sort(values)
