@@ -181,8 +181,10 @@ def divmod(
 ) -> tuple[ndarray, ndarray]:
     """(floor_divide(x1, x2), remainder(x1, x2)). out: two arrays to write to, each of which may be None."""
     results: Any
-    if isinstance(x1, ndarray) and (isinstance(x2, ndarray) or type(x2) in _NUMBERS):
-        results = x1.__divmod__(x2)
+    left: Any = x1
+    # A stand-in, while fuse() records, is no instance of a subclass: it records both functions.
+    if issubclass(type(x1), ndarray) and (issubclass(type(x2), ndarray) or type(x2) in _NUMBERS):
+        results = left.__divmod__(x2)
     else:
         results = _native.floor_divide(x1, x2), _native.remainder(x1, x2)
     if out is None and out1 is None and out2 is None:
