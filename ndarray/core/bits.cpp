@@ -28,13 +28,14 @@ Status convert(DenseOp op, const Tensor& x, std::int64_t size, bool little, Tens
   return call.end(call.backend().dense(args), op == DenseOp::kPackBits ? "packbits" : "unpackbits");
 }
 
-// x itself where it is dense and of bytes, or a copy that is: of whether an element of more than one is 0.
-Status as_bytes(const Tensor& x, Tensor& copy, const Tensor*& ready) {
+// x itself where it is dense in that order and of bytes, or a copy that is: of whether an element of more than one is
+// 0.
+Status as_bytes(const Tensor& x, Order order, Tensor& copy, const Tensor*& ready) {
+  const bool in_fortran = order == Order::kF;
   ready = &x;
-  if (x.itemsize() == 1 && is_c_contiguous(x)) return {};
-  DLBRIDGE_TRY(copy_as(x, x.itemsize() == 1 ? dtype_of(x) : DType::kBool, CopyOrder::kC, copy));
+  if (x.itemsize() == 1 && (in_fortran ? is_f_contiguous(x) : is_c_contiguous(x))) return {};
   ready = &copy;
-  return {};
+  return copy_as(x, x.itemsize() == 1 ? dtype_of(x) : DType::kBool, in_fortran ? CopyOrder::kF : CopyOrder::kC, copy);
 }
 
 // The kernel of an axis: kernel(x, axis, out), where `extent` is the result's. A result of one in Fortran's order lies
@@ -44,12 +45,8 @@ Status convert_along(const Tensor& x, int axis, std::int64_t extent, Tensor& out
   const Order order = order_of(x);
   const bool reversed = order == Order::kF;
   Tensor copy;
-  const Tensor* ready = &x;
-  if (x.itemsize() != 1 || !(reversed || is_c_contiguous(x))) {
-    DLBRIDGE_TRY(
-        copy_as(x, x.itemsize() == 1 ? dtype_of(x) : DType::kBool, reversed ? CopyOrder::kF : CopyOrder::kC, copy));
-    ready = &copy;
-  }
+  const Tensor* ready = nullptr;
+  DLBRIDGE_TRY(as_bytes(x, order, copy, ready));
   std::int64_t shape[kMaxDims];
   host_kernels::MiddleAxis middle{1, x.dl.shape[axis], 1};
   for (int k = 0; k < x.dl.ndim; ++k) {
@@ -95,7 +92,7 @@ Status pack_bits(const Tensor& x, bool little, Tensor& out, bool& done) {
   if (!done) return {};
   Tensor copy;
   const Tensor* ready = nullptr;
-  DLBRIDGE_TRY(as_bytes(x, copy, ready));
+  DLBRIDGE_TRY(as_bytes(x, Order::kC, copy, ready));
   return convert(DenseOp::kPackBits, *ready, x.size / 8 + (x.size % 8 != 0 ? 1 : 0), little, out);
 }
 
@@ -104,7 +101,7 @@ Status unpack_bits(const Tensor& x, bool little, Tensor& out, bool& done) {
   if (!done) return {};
   Tensor copy;
   const Tensor* ready = nullptr;
-  DLBRIDGE_TRY(as_bytes(x, copy, ready));
+  DLBRIDGE_TRY(as_bytes(x, Order::kC, copy, ready));
   return convert(DenseOp::kUnpackBits, *ready, 8 * x.size, little, out);
 }
 

@@ -77,10 +77,11 @@ Status gather_line(const Tensor& x, const Tensor& index, Tensor& out, Bounds bou
 const Tensor* mask_of_all(const Tensor& x, std::span<const IndexItem> items) noexcept {
   if (items.size() != 1 || items[0].kind != IndexItem::Kind::kArray || !is_bool(dtype_of(*items[0].array)))
     return nullptr;
-  const Tensor* mask = items[0].array;
-  const bool serves = same_shape(*mask, x) && x.dl.ndim > 0 && is_host(x.dl.device) && is_host(mask->dl.device) &&
-                      (x.dl.ndim == 1 || is_c_contiguous(x));
-  return serves ? mask : nullptr;
+  return same_shape(*items[0].array, x) ? items[0].array : nullptr;
+}
+
+bool has_line(const Tensor& x, const Tensor& mask) noexcept {
+  return x.dl.ndim > 0 && is_host(x.dl.device) && is_host(mask.dl.device) && (x.dl.ndim == 1 || is_c_contiguous(x));
 }
 
 namespace {

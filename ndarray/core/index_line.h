@@ -16,8 +16,10 @@ Status run_index(IndexArgs& args, DLDevice device, std::span<const Tensor* const
 const Tensor* line_of_positions(const Tensor& x, std::span<const IndexItem> items) noexcept;
 Status gather_line(const Tensor& x, const Tensor& index, Tensor& out, Bounds bounds);
 
-// The mask of such a key for all of x, which is dense or a vector; null for any other.
+// The mask for all elements of x that a key is; null for any other. And whether x, dense or a vector, lies on the host
+// beside it, as the functions below need it.
 const Tensor* mask_of_all(const Tensor& x, std::span<const IndexItem> items) noexcept;
+bool has_line(const Tensor& x, const Tensor& mask) noexcept;
 // The elements where it is true.
 Status gather_true(const Tensor& x, const Tensor& mask, Tensor& out);
 // In `done` whether it served: a vector of as many such elements, or one of them, beside x.

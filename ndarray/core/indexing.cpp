@@ -243,11 +243,6 @@ bool pays_to_gather(const Tensor& x, const IndexCall& call) noexcept {
 }
 
 // x[mask] = scalar needs no positions and no wait.
-bool is_masked_fill(const Tensor& x, std::span<const IndexItem> items, const Input& value, bool combines) noexcept {
-  return !combines && value.array == nullptr && items.size() == 1 && items[0].kind == IndexItem::Kind::kArray &&
-         is_bool(dtype_of(*items[0].array)) && std::ranges::equal(shape_of(*items[0].array), shape_of(x));
-}
-
 Status masked_fill(const Tensor& x, const Tensor& mask, const Input& value) {
   if (!same_device(mask.dl.device, x.dl.device)) return index_error("the mask is on another device than the array");
   const Input inputs[3] = {{&mask, {}}, value, {&x, {}}};
@@ -283,7 +278,8 @@ Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out,
       index != nullptr &&
       (x.dl.strides[0] == 1 || index->size < x.size || x.nbytes() < kCached))  // see pays_to_gather()
     return gather_line(x, *index, out, bounds);
-  if (const Tensor* mask = mask_of_all(x, items); mask != nullptr) return gather_true(x, *mask, out);
+  if (const Tensor* mask = mask_of_all(x, items); mask != nullptr && has_line(x, *mask))
+    return gather_true(x, *mask, out);
   IndexCall call;
   call.bounds = bounds;
   DLBRIDGE_TRY(plan(x, items, false, call));
@@ -316,10 +312,10 @@ Status assign_at(const Tensor& x, std::span<const IndexItem> items, const Input&
     DLBRIDGE_TRY(assign_line(x, *index, value, bounds, done));
     if (done) return {};
   }
-  if (is_masked_fill(x, items, value, combine.has_value())) return masked_fill(x, *items[0].array, value);
   if (const Tensor* mask = mask_of_all(x, items); mask != nullptr && !combine) {
+    if (value.array == nullptr) return masked_fill(x, *mask, value);
     bool done = false;
-    DLBRIDGE_TRY(assign_true(x, *mask, value, done));
+    if (has_line(x, *mask)) DLBRIDGE_TRY(assign_true(x, *mask, value, done));
     if (done) return {};
   }
   IndexCall call;
