@@ -4,9 +4,9 @@
     run.py cupy CHECKOUT [FILE...] [-- PYTEST-OPTION...]
 
 CHECKOUT is a clone of data-apis/array-api-tests with its submodule, or of cupy/cupy: nothing in it is built or changed.
-The suites need pytest, hypothesis and (array-api) ndindex and pytest-json-report beside dlbridge and NumPy. Arrays are
-made where dlbridge.nd makes them by default: on a GPU, or on the host where there is none or CUDA_VISIBLE_DEVICES is
-empty.
+The suites need pytest, hypothesis, (array-api) ndindex and pytest-json-report and (cupy) Cython beside dlbridge and
+NumPy: without it CuPy's tests of callbacks pass unrun. Arrays are made where dlbridge.nd makes them by default: on a
+GPU, or on the host where there is none or CUDA_VISIBLE_DEVICES is empty.
 
 Prints how many of the applicable tests passed and failed, and the failures by cause, and holds them against
 `expected/SUITE.toml`, a table of patterns with the reason for each. What a row marks `applicable = false` counts
