@@ -14,6 +14,16 @@ if(dlbridge_has_no_plt)
   target_compile_options(dlbridge_build_flags INTERFACE $<$<CONFIG:Release>:-fno-plt>)
 endif()
 
+# Shapes and strides have a few numbers, in arrays that hold more: GCC copies and clears such by rep movs and rep stos,
+# which take some 7 ns to begin. By loops a small reduction takes a fifth less.
+set(dlbridge_small_copies -mmemcpy-strategy=unrolled_loop:512:noalign,libcall:-1:noalign
+  -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign)
+check_cxx_compiler_flag("${dlbridge_small_copies}" dlbridge_has_small_copies)
+if(dlbridge_has_small_copies)
+  target_compile_options(dlbridge_build_flags INTERFACE $<$<CONFIG:Release>:${dlbridge_small_copies}>)
+  target_link_options(dlbridge_build_flags INTERFACE $<$<CONFIG:Release>:${dlbridge_small_copies}>)
+endif()
+
 if(DLBRIDGE_SANITIZE)
   # -fno-sanitize-recover: a report must fail the test, not scroll by. -g1: all that a report names are functions and
   # lines, and the full -g takes a quarter of the time of a build.
