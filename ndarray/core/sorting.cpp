@@ -1,9 +1,11 @@
 #include "ndarray/core/sorting.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ndarray/core/copy.h"
 #include "ndarray/core/elementwise.h"
+#include "ndarray/core/indexing.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/ready.h"
 #include "ndarray/core/views.h"
@@ -45,11 +47,16 @@ Status launch_sort(const Tensor& rows, const SortOptions& options, Tensor* keys,
 
 Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool want_indices, Tensor& result) {
   const int n = x.dl.ndim;
-  std::int8_t axes[kMaxDims];
-  move_axis_last(n, axis, false, axes);
   Tensor bools, moved, dense, made;
   const Tensor* elements = &x;  // the host counts bools, whatever their bytes
   if (want_indices || is_cuda(x.dl.device)) DLBRIDGE_TRY(comparable(x, bools, elements));
+  if (axis == n - 1 && is_c_contiguous(*elements)) {  // as the kernel takes and writes them
+    DLBRIDGE_TRY(make_array(result, want_indices ? DType::kInt64 : dtype_of(x), shape_of(x), x.dl.device));
+    if (x.size == 0) return {};
+    return launch_sort(*elements, options, want_indices ? nullptr : &result, want_indices ? &result : nullptr);
+  }
+  std::int8_t axes[kMaxDims];
+  move_axis_last(n, axis, false, axes);
   DLBRIDGE_TRY(transpose_view(*elements, {axes, static_cast<std::size_t>(n)}, moved));
   const Tensor* rows = &moved;
   if (!is_c_contiguous(moved)) {
@@ -73,35 +80,38 @@ Status sort_along(const Tensor& x, int axis, const SortOptions& options, bool wa
 constexpr std::int64_t kSortedAtOnce = 1 << 15, kCrossRows = 16;
 
 // Whether rows of the host that lie one behind the other are in order already.
-Status look(const Tensor& rows, bool& sorted) {
+Status look(const Tensor& rows, std::int64_t n, bool& sorted) {
   const Tensor* const used[] = {&rows};
   KernelCall call(rows.dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  const std::int64_t n = rows.dl.shape[1];
-  sorted = host_kernels::are_in_order(dtype_of(rows), rows.dl.data, rows.dl.shape[0], n);
+  sorted = host_kernels::are_in_order(dtype_of(rows), rows.dl.data, rows.size / n, n);
   return call.end(0, "sort");
 }
 
-// A block of rows of the host through memory of its own: to what lies in the array others may write meanwhile.
+// A block of rows of the host, along the last axis, through memory of its own: to what lies in the array others may
+// write meanwhile.
 Status sort_block(const Tensor& rows, const SortOptions& options) {
   Tensor sorted;
-  const bool reads_rows = is_c_contiguous(rows) && is_aligned(rows);
-  if (reads_rows) {
-    bool is_sorted = false;
-    if (rows.dl.shape[1] >= host_kernels::kLookAt) DLBRIDGE_TRY(look(rows, is_sorted));
-    if (is_sorted) return {};
-    DLBRIDGE_TRY(make_array(sorted, dtype_of(rows), shape_of(rows), rows.dl.device));
-  } else {
+  if (!lies_ready(rows)) {
     DLBRIDGE_TRY(copy_as(rows, dtype_of(rows), CopyOrder::kC, sorted));
+    DLBRIDGE_TRY(launch_sort(sorted, options, &sorted, nullptr));
+    return assign(rows, {&sorted, {}}, "sort");
   }
-  DLBRIDGE_TRY(launch_sort(reads_rows ? rows : sorted, options, &sorted, nullptr));
-  return assign(rows, {&sorted, {}}, "sort");
+  const std::int64_t n = rows.dl.shape[rows.dl.ndim - 1];
+  bool is_sorted = false;
+  if (n >= host_kernels::kLookAt) DLBRIDGE_TRY(look(rows, n, is_sorted));
+  if (is_sorted) return {};
+  DLBRIDGE_TRY(make_array(sorted, dtype_of(rows), shape_of(rows), rows.dl.device));
+  DLBRIDGE_TRY(launch_sort(rows, options, &sorted, nullptr));
+  std::memcpy(rows.dl.data, sorted.dl.data, static_cast<std::size_t>(rows.nbytes()));
+  return {};
 }
 }  // namespace
 
 Status sort_in_place(const Tensor& x, int axis, const SortOptions& options) {
   if (x.readonly()) return malformed("the array is read-only. Write to a copy of it");
   if (x.size == 0 || x.dl.shape[axis] == 1) return {};
+  if (axis == x.dl.ndim - 1 && x.size <= kSortedAtOnce && lies_ready(x)) return sort_block(x, options);
   std::int8_t axes[kMaxDims];
   move_axis_last(x.dl.ndim, axis, false, axes);
   const std::int64_t n = x.dl.shape[axis], shape[2] = {x.size / n, n};
@@ -130,6 +140,23 @@ Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys)
 }
 Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices) {
   return sort_along(x, axis, options, true, indices);
+}
+
+Status lexsort(std::span<const Tensor* const> keys, Tensor& indices) {
+  const auto at = [](const Tensor& x, const Tensor& places, Tensor& out) {
+    IndexItem item;
+    item.kind = IndexItem::Kind::kArray;
+    item.array = &places;
+    return gather_at(x, {&item, 1}, out);
+  };
+  DLBRIDGE_TRY(argsort(*keys[0], 0, {}, indices));
+  for (const Tensor* key : keys.subspan(1)) {
+    Tensor part, order, before = std::move(indices);
+    DLBRIDGE_TRY(at(*key, before, part));
+    DLBRIDGE_TRY(argsort(part, 0, {}, order));
+    DLBRIDGE_TRY(at(before, order, indices));
+  }
+  return {};
 }
 
 namespace {

@@ -20,6 +20,9 @@ Status sort(const Tensor& x, int axis, const SortOptions& options, Tensor& keys)
 Status sort_in_place(const Tensor& x, int axis, const SortOptions& options);
 Status argsort(const Tensor& x, int axis, const SortOptions& options, Tensor& indices);
 
+// The positions that sort by several keys, the last one first in importance: vectors of one length, at least one.
+Status lexsort(std::span<const Tensor* const> keys, Tensor& indices);
+
 // Where each of `values` would go into the sorted 1-D array, or how many of it come behind; int64, of the values'
 // shape. One dtype.
 Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, bool from_end, Tensor& result);

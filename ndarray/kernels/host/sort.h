@@ -1,6 +1,7 @@
 // The sorts on the host by what they are asked for, and what they have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,7 +39,9 @@ inline constexpr std::int64_t kLookAt = 64;  // elements that may be in order al
 inline constexpr std::int64_t kRadixFrom = 512;
 inline constexpr std::int64_t kBlock = 4096;  // elements of rows that are made keys of together
 
-inline std::int64_t rows_at_once(const SortArgs& args) noexcept { return args.n >= kBlock ? 1 : kBlock / args.n; }
+inline std::int64_t rows_at_once(const SortArgs& args) noexcept {
+  return args.n >= kBlock ? 1 : std::min(args.rows, kBlock / args.n);
+}
 
 inline constexpr int kDigitBits = 8;
 inline constexpr std::size_t kBuckets = 1 << kDigitBits;

@@ -195,13 +195,7 @@ def __array_function__(self: ndarray, func: Any, types: Any, args: Any, kwargs: 
 
 # --- in place -------------------------------------------------------------------------------------------------------
 
-_is_stable, _places_along = (_native.late("_searching", name) for name in ("is_stable", "places_along"))
-
-
-def sort(self: ndarray, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
-    """Sorts along an axis in place; nd.sort() gives a copy."""
-    keeps = stable if kind is None else _is_stable(kind, stable, "sort")
-    _native.sort_in_place(self, axis, False, bool(keeps))
+_places_along = _native.late("_searching", "places_along")
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
@@ -260,7 +254,6 @@ def _delegate(module: str, name: str) -> Callable[..., Any]:
 
 _DELEGATED = {
     "argpartition": "_searching",
-    "argsort": "_searching",
     "choose": "_indexing",
     "clip": "_elementwise",
     "dot": "_products",
@@ -275,7 +268,7 @@ _DELEGATED = {
 _FUNCTIONS = (
     __repr__, __str__, __format__, __complex__, __contains__, __copy__, __deepcopy__, __reduce_ex__,
     __array_namespace__, __array_ufunc__, __array_function__, get, set, to_device, __bytes__, dumps, dump,
-    toDlpack, sort, partition, scatter_add, nonzero, cumsum, cumprod, compress,
+    toDlpack, partition, scatter_add, nonzero, cumsum, cumprod, compress,
 )  # fmt: skip
 for _function in _FUNCTIONS:
     _function.__qualname__ = f"ndarray.{_function.__name__}"

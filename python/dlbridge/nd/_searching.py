@@ -56,15 +56,6 @@ def _flat_axis(a: ndarray, axis: int | None, operation: str) -> tuple[ndarray, i
     return a, normalize_axis(axis, a.ndim, operation)
 
 
-_KINDS = {"stable": True, "mergesort": True, "quicksort": False, "heapsort": False, None: False}
-
-
-def is_stable(kind: str | None, stable: bool | None, operation: str) -> bool:
-    if kind not in _KINDS:
-        raise ValueError(f"{operation}(): kind {kind!r} is unknown; give 'stable' or leave it out")
-    return bool(stable) or _KINDS[kind]
-
-
 def sort(
     a: ArrayLike,
     /,
@@ -79,7 +70,7 @@ def sort(
     kind has no effect but that "stable" is stable=True, which keeps equal elements in their order.
     Source: Array API 2024.12.
     """
-    keeps = bool(stable) if kind is None else is_stable(kind, stable, "sort")
+    keeps = (kind is not None and _native.keeps_order("sort()", kind)) or bool(stable)
     a = as_array(a)
     return (
         _native.sort(a, axis, descending, keeps) if axis is not None else _native.sort(a.ravel(), 0, descending, keeps)
@@ -94,7 +85,7 @@ def argsort(
     Source: Array API 2024.12.
     """
     if kind is not None:
-        is_stable(kind, stable, "argsort")
+        _native.keeps_order("argsort()", kind)
     a = as_array(a)
     if axis is None or a.ndim == 0:  # of one axis, as NumPy has it
         a, axis = a.ravel(), 0 if axis is None else axis
@@ -106,14 +97,19 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> ndarray:
     rows = as_arrays(*keys)
     if not rows:
         raise TypeError("lexsort(): no key; give at least one")
+    order = _native.lexsort(rows, axis)
+    if order is not None:
+        return order
     if rows[0].ndim == 0:  # of a vector of keys there is one element to sort
         normalize_axis(axis, 1, "lexsort")
         return _native.argsort(rows[0].reshape(1), 0, False, True).reshape(())
-    axis = normalize_axis(axis, rows[0].ndim, "lexsort")
-    along = _native.take if rows[0].ndim == 1 else _take_along_axis
+    axis, shape = normalize_axis(axis, rows[0].ndim, "lexsort"), rows[0].shape
+    for row in rows:
+        if row.shape != shape:
+            raise ValueError(f"lexsort(): keys have the shapes {shape} and {row.shape}; give keys of one shape")
     order = _native.argsort(rows[0], axis, False, True)
     for row in rows[1:]:
-        order = along(order, _native.argsort(along(row, order, axis), axis, False, True), axis)
+        order = _take_along_axis(order, _native.argsort(_take_along_axis(row, order, axis), axis, False, True), axis)
     return order
 
 

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ndarray/core/sorting.h"
+#include "ndarray/core/views.h"
+#include "protocols/common/array_arguments.h"
 #include "python/src/nd/call.h"
 #include "python/src/nd/module.h"
 
@@ -96,14 +101,66 @@ constexpr char kSortName[] = "sort()";
 constexpr char kSortInPlace[] =
     "sort_in_place($module, x, axis=-1, descending=False, stable=True, places=None)\n--\n\nSorts x itself.";
 
+int axis_or_last(const Call& a, std::size_t i, int ndim) {
+  if (a[i] != nullptr) return a.axis(i, ndim);
+  return ndim > 0 ? ndim - 1 : parse_axis(owned(PyLong_FromLong(-1)).get(), 0, a.operation());
+}
+
+// NumPy's names of ways to sort, and whether equal elements keep their order.
+constexpr std::pair<std::string_view, bool> kSortKinds[] = {
+    {"stable", true}, {"mergesort", true}, {"quicksort", false}, {"heapsort", false}};
+bool keeps_order(PyObject* kind, const char* operation) {
+  if (kind == nullptr) return false;
+  const char* const name = PyUnicode_Check(kind) ? PyUnicode_AsUTF8(kind) : "";
+  checked(name != nullptr);
+  const auto* const found = std::ranges::find(kSortKinds, name, &std::pair<std::string_view, bool>::first);
+  if (found == std::end(kSortKinds))
+    throw_error(PyExc_ValueError, "%s: kind %R is unknown; give 'stable' or leave it out", operation, kind);
+  return found->second;
+}
+
+constexpr char kKeepsOrder[] = "keeps_order($module, operation, kind=None)\n--\n\n"
+                               "Whether that kind of sort keeps the order of equal elements; ValueError for an "
+                               "unknown one.";
+PyObject* keeps_order_of(PyObject*, const Call& a) { return PyBool_FromLong(keeps_order(a[1], a.text(0)) ? 1 : 0); }
+
+constexpr char kSortMethod[] =
+    "sort($self, /, axis=-1, kind=None, *, stable=None)\n--\n\nSorts along an axis in place; nd.sort() gives a copy.";
+PyObject* sort_method(PyObject* self, const Call& a) {
+  const Tensor& x = tensor_of(self);
+  core::SortOptions options;
+  options.stable = keeps_order(a[1], a.operation()) || a.flag(2, false);
+  const int axis = axis_or_last(a, 0, x.dl.ndim);
+  const CriticalSection of_target(self);
+  throw_if_bad(core::sort_in_place(x, axis, options), a.operation());
+  return Ref::borrow(Py_None).release();
+}
+
+constexpr char kArgsortMethod[] =
+    "argsort($self, /, axis=-1, kind=None, *, descending=False, stable=True)\n--\n\n"
+    "The positions, as int64, in the order in which nd.sort() takes the elements; axis=None: of the flattened array.";
+PyObject* argsort_method(PyObject* self, const Call& a) {
+  keeps_order(a[1], a.operation());  // of any known kind it does
+  core::SortOptions options;
+  options.descending = a.flag(2, false);
+  const Tensor* x = &tensor_of(self);
+  Tensor flat;
+  const bool flattens = a.given(0) == Py_None;
+  if (flattens || x->dl.ndim == 0) {  // of one axis, as NumPy has it
+    throw_if_bad(core::flatten(*x, core::CopyOrder::kC, false, flat), a.operation());
+    x = &flat;
+  }
+  const int axis = axis_or_last(a, 0, x->dl.ndim);
+  return make_result(a.operation(), [&](Tensor& out) { return core::argsort(*x, axis, options, out); });
+}
+
 template <class Run>
 PyObject* sort_by(const Call& a, Run run) {
   const Tensor& x = a.array(0);
   core::SortOptions options;
   options.descending = a.flag(2, false);
   options.stable = a.flag(3, true);
-  const Ref last = owned(PyLong_FromLong(-1));
-  const int axis = parse_axis(a[1] != nullptr ? a[1] : last.get(), x.dl.ndim, a.operation());
+  const int axis = axis_or_last(a, 1, x.dl.ndim);
   const Shape places = a[4] != nullptr ? a.shape(4) : Shape{};
   for (int i = 0; i < places.ndim; ++i)
     if (places.dims[i] < (i > 0 ? places.dims[i - 1] + 1 : 0) || places.dims[i] >= x.dl.shape[axis])
@@ -127,6 +184,21 @@ PyObject* sort_in_place(PyObject*, const Call& a) {
   });
 }
 
+constexpr char kLexsort[] = "lexsort($module, keys, axis)\n--\n\n"
+                            "The positions that sort by vectors of one length, the last one first in importance; "
+                            "None for others.";
+PyObject* lexsort(PyObject*, const Call& a) {
+  const Ref items = fixed_items(a.given(0));
+  checked(items.get());
+  std::vector<const Tensor*> keys(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    keys[k] = &need_array(PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(k)), a.operation());
+    if (keys[k]->dl.ndim != 1 || keys[k]->size != keys[0]->size) Py_RETURN_NONE;
+  }
+  a.axis(1, 1);
+  return make_result(a.operation(), [&](Tensor& out) { return core::lexsort(keys, out); });
+}
+
 }  // namespace
 
 std::vector<PyMethodDef> reduction_methods() {
@@ -135,12 +207,15 @@ std::vector<PyMethodDef> reduction_methods() {
   if constexpr (sizeof doc > 1) out.push_back(reduction<core::ReduceOp::id>(doc));
   DLBRIDGE_ND_REDUCE_OPS(DLBRIDGE_ND_ROW)
 #undef DLBRIDGE_ND_ROW
+  out.push_back(method<kSortMethod, sort_method>());
+  out.push_back(method<kArgsortMethod, argsort_method>());
   return out;
 }
 
 void init_reductions(PyObject* module) {
   add_functions(module, {method<kReduce, reduce>(), method<kScan, scan>(), method<kSort, sort<core::sort>>(),
-                         method<kArgsort, sort<core::argsort>>(), method<kSortInPlace, sort_in_place, kSortName>()});
+                         method<kArgsort, sort<core::argsort>>(), method<kSortInPlace, sort_in_place, kSortName>(),
+                         method<kLexsort, lexsort>(), method<kKeepsOrder, keeps_order_of>()});
 }
 
 }  // namespace dlbridge::py::nd

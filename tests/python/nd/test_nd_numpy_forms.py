@@ -257,6 +257,12 @@ def test_lexsort_of_a_vector_of_keys_sorts_one_element(device):
         nd.lexsort(put(np.array([2.0, 1.0]), device), axis=1)
 
 
+@pytest.mark.parametrize("keys", [([1, 2], [1, 2, 3]), ([1, 2, 3], [1, 2]), ([[1, 2]], [1, 2])])
+def test_keys_of_lexsort_have_one_shape(keys, device):
+    with pytest.raises(ValueError, match="of one shape"):
+        nd.lexsort([put(np.array(key), device) for key in keys])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 @pytest.mark.parametrize("bins", [10, (4, 6)])
 @pytest.mark.parametrize("range", [None, [(0, 50), (10, 100)]])
