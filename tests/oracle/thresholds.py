@@ -106,6 +106,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "cuda/sort_block.cu:kThreads": ELEMENTS,
         "host/key_loops.h:kAtOnce": ELEMENTS,
+        "host/sort.cpp:kManyBytes": ELEMENTS,
         "host/sort.cpp:kWidened": ELEMENTS,
         "host/sort.h:kBlock": ELEMENTS,
         "host/sort.h:kBuckets": ELEMENTS,

@@ -15,6 +15,7 @@ using functors::KeyCode;
 using functors::KeyKind;
 
 constexpr std::int64_t kWidened = 4096;
+constexpr std::int64_t kManyBytes = 4096;  // from which several tables are worth their sums
 
 // Of bools, how many are true: every byte but 0.
 void count_bools(const SortArgs& args) {
@@ -26,13 +27,28 @@ void count_bools(const SortArgs& args) {
     std::fill(out + first, out + args.n, static_cast<char>(!args.descending));
   }
 }
+// How often each byte occurs. In several tables: of equal neighbours one would wait for the other in a single one.
+template <std::size_t kTables>
+void count_bytes(const unsigned char* in, std::int64_t n, std::int64_t (&counts)[kBuckets]) {
+  constexpr auto kAtOnce = static_cast<std::int64_t>(kTables);
+  std::int64_t tables[kTables][kBuckets]{};
+  std::int64_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce)
+    for (std::size_t t = 0; t < kTables; ++t) ++tables[t][in[i + static_cast<std::int64_t>(t)]];
+  for (; i < n; ++i) ++tables[0][in[i]];
+  for (std::size_t byte = 0; byte < kBuckets; ++byte) {
+    counts[byte] = 0;
+    for (const auto& table : tables) counts[byte] += table[byte];
+  }
+}
 void count_row(const KeyCode& code, const char* in, std::int64_t n, char* out) {
-  std::int64_t counts[kBuckets]{};
-  for (std::int64_t i = 0; i < n; ++i) ++counts[functors::value_key(bits_at<std::uint8_t>(in + i), code)];
+  std::int64_t counts[kBuckets];
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(in);
+  if (n < kManyBytes) count_bytes<1>(bytes, n, counts);
+  else count_bytes<4>(bytes, n, counts);
   for (std::size_t key = 0; key < kBuckets; ++key) {
-    if (counts[key] == 0) continue;
-    const auto bits = functors::from_value_key(static_cast<std::uint8_t>(key), code);
-    out = std::fill_n(out, counts[key], static_cast<char>(bits));
+    const std::uint8_t bits = functors::from_value_key(static_cast<std::uint8_t>(key), code);
+    out = std::fill_n(out, counts[bits], static_cast<char>(bits));
   }
 }
 // Of bytes, how often each occurs is all there is to know.
