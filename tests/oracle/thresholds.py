@@ -54,6 +54,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/elementwise.cpp:kTiledFrom": ELEMENTS,
         "host/elementwise_math.cpp:kMoved": ELEMENTS,
         "host/inner_loop.h:kDenseBlock": ELEMENTS,
+        "host/range.cpp:kCounted": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
     },
     "transpose": {

@@ -21,9 +21,8 @@ class RangeFn {
     if constexpr (std::is_integral_v<T>) return cast<T>(int_start_ + static_cast<std::uint64_t>(i) * int_step_);
     else return cast<T>(i == last_ ? stop_ : at(static_cast<double>(i)));
   }
-
- private:
-  // Two roundings everywhere: a fused multiply-add would make the device differ from the host.
+  // Of floats, where no end is told apart. Two roundings everywhere: a fused multiply-add would make the device differ
+  // from the host.
   DLBRIDGE_ND_HD double at(double i) const noexcept {
 #if defined(__CUDA_ARCH__)
     return __dadd_rn(start_, __dmul_rn(i, step_));
@@ -32,6 +31,7 @@ class RangeFn {
 #endif
   }
 
+ private:
   double start_, step_, stop_;
   std::uint64_t int_start_, int_step_;  // unsigned: wraps
   std::int64_t last_;                   // the position that holds stop itself; -1: none
