@@ -272,10 +272,11 @@ def _i0_far(x: ndarray) -> ndarray:
 
 def _polynomial(x: ndarray, factors: tuple[float, ...]) -> ndarray:
     """Of these factors, that of the highest power last."""
-    total = _native.full_like(x, factors[-1])
-    for factor in factors[-2::-1]:
-        total *= x
+    total = x * factors[-1]
+    for factor in factors[-2:0:-1]:
         total += factor
+        total *= x
+    total += factors[0]
     return total
 
 

@@ -330,6 +330,13 @@ def test_operations_of_a_fused_kernel_round_as_they_do_one_by_one():
         assert host(got)[0] == want
 
 
+def test_functions_made_of_others_are_recorded():
+    x = np.array([0.0, 1.0, -19.9, 20.1, 300.0])
+    got, names = launches_of(lambda: nd.fuse(nd.i0)(on_device(x)))
+    np.testing.assert_allclose(host(got), np.i0(x), rtol=1e-14)
+    assert names == ["fused_i0"]
+
+
 def test_fused_casts_of_special_values():
     casts = nd.fuse(
         lambda x: tuple(x.astype(t) for t in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f8"))
