@@ -95,6 +95,15 @@ _ROUTINES = {  # which one, and whether it goes forward
 _FACTORS = {None: 0, "backward": 0, "ortho": 1, "forward": 2}  # of a transform forward
 
 
+def _read(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int]) -> ndarray:
+    """What is read of an array that is cut along different axes."""
+    for extent, axis in zip(extents, axes, strict=True):
+        read = extent // 2 + 1 if name in _TO_REAL and axis == axes[-1] else extent
+        if x.shape[axis] > read:
+            x = x[(slice(None),) * axis + (slice(read),)]
+    return x
+
+
 def _short(name: str, x: ndarray, extent: int, axis: int, norm: Any) -> ndarray | None:
     """A short transform along an axis, as scipy.fft computes it; None where that is to be called."""
     library = _pocketfft()
@@ -102,10 +111,8 @@ def _short(name: str, x: ndarray, extent: int, axis: int, norm: Any) -> ndarray 
     read = extent // 2 + 1 if routine == "c2r" else extent
     if library is None:
         return None
-    there = x.shape[axis]
-    if there > read:
-        x = x[(slice(None),) * axis + (slice(read),)]
-    elif there < read:
+    x, there = _read(name, x, (extent,), (axis,)), x.shape[axis]
+    if there < read:
         short, x = x, _native.zeros((*x.shape[:axis], read, *x.shape[axis + 1 :]), x.dtype, device="cpu")
         x[(slice(None),) * axis + (slice(there),)] = short
     factor = _FACTORS[norm] if forward else 2 - _FACTORS[norm]
@@ -172,7 +179,7 @@ def _transform(
         repeated = len(axes) > 1 and len(set(axes)) != len(axes)
         library = _scipys()
         if kind_of(x.dtype) in "biu":
-            x = x.astype(_FLOAT64)
+            x = (x if repeated else _read(name, x, extents, axes)).astype(_FLOAT64)
         if library is not None and not repeated and x.dtype.name in COMPUTED:  # it keeps precision, and never warns
             found = _short(name, x, extents[0], axes[0], norm) if name in _ROUTINES and x.size < _SHORT else None
             if found is None:
