@@ -4,6 +4,7 @@
 
 #include "ndarray/core/dense.h"
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/promotion.h"
 #include "ndarray/core/ready.h"
 #include "ndarray/kernels/host/float_parts.h"
 
@@ -12,9 +13,14 @@ namespace dlbridge::nd {
 namespace {
 
 // Of several axes the result lies as x does.
+bool lies_plain(const Tensor& x) noexcept { return is_host(x.dl.device) && (x.dl.ndim <= 1 || is_c_contiguous(x)); }
 bool takes(const Tensor& x) noexcept {
-  return is_host(x.dl.device) && (x.dl.ndim <= 1 || is_c_contiguous(x)) &&
-         (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
+  return lies_plain(x) && (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
+}
+
+// Integers or bools of the host, which are computed as the floats that NumPy computes them in.
+bool are_whole(const Tensor& x) noexcept {
+  return is_host(x.dl.device) && (is_integer(dtype_of(x)) || is_bool(dtype_of(x)));
 }
 
 // Calls f with a number of the type that a float or the parts of a complex number have.
@@ -52,6 +58,11 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
     DLBRIDGE_TRY(scale_by_powers(wide, exponents, scaled, done));
     return done ? copy_as(scaled, DType::kFloat16, CopyOrder::kKeep, out) : Status();
   }
+  if (are_whole(x)) {
+    Tensor floats;
+    DLBRIDGE_TRY(copy_as(x, detail::float_for_integer(dtype_of(x)), CopyOrder::kKeep, floats));
+    return scale_by_powers(floats, exponents, out, done);
+  }
   const DType dtype = dtype_of(exponents);
   done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
   if (!done) return {};
@@ -72,7 +83,13 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
 }
 
 Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
-  done = takes(x);
+  if (are_whole(x)) {
+    Tensor floats;
+    DLBRIDGE_TRY(copy_as(x, detail::float_for_integer(dtype_of(x)), CopyOrder::kKeep, floats));
+    return find_spacings(floats, out, done);
+  }
+  const bool is_half = dtype_of(x) == DType::kFloat16;
+  done = is_half ? lies_plain(x) : takes(x);
   if (!done) return {};
   Tensor dense;
   const Tensor* numbers = nullptr;
@@ -81,8 +98,9 @@ Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
   const Tensor* const used[] = {numbers};
   KernelCall call(x.dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  with_float(dtype_of(x),
-             [&]<class T>(T) { host_kernels::find_spacings(elements<T>(*numbers), x.size, elements<T>(out)); });
+  const auto find = [&]<class T>(T) { host_kernels::find_spacings(elements<T>(*numbers), x.size, elements<T>(out)); };
+  if (is_half) find(float16());
+  else with_float(dtype_of(x), find);
   return call.end(0, "spacing");
 }
 

@@ -33,6 +33,15 @@ DLBRIDGE_ND_CLONES void find_spacings_of(const T* x, std::int64_t n, T* out) noe
   }
 }
 
+DLBRIDGE_ND_CLONES void find_spacings_of(const float16* x, std::int64_t n, float16* out) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const int bits = (x[i].bits & 0x7fff) == 0 ? 0 : x[i].bits;
+    const float value = cast<float>(float16{static_cast<std::uint16_t>(bits)});
+    const float next = cast<float>(float16{static_cast<std::uint16_t>(bits + 1)});
+    out[i] = cast<float16>((std::abs(value) <= std::numeric_limits<float>::max() ? next : value) - value);
+  }
+}
+
 template <class T>
 DLBRIDGE_ND_CLONES void replace_specials_of(T* x, std::int64_t n, T nan, T high, T low) noexcept {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -62,6 +71,7 @@ void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept {
   template void scale_by_powers<T, std::int64_t>(const T*, const std::int64_t*, std::int64_t, T*) noexcept; \
   template void find_spacings<T>(const T*, std::int64_t, T*) noexcept;                                      \
   template void replace_specials<T>(T*, std::int64_t, T, T, T) noexcept;
+template void find_spacings<float16>(const float16*, std::int64_t, float16*) noexcept;
 DLBRIDGE_ND_FLOAT_PARTS(float)
 DLBRIDGE_ND_FLOAT_PARTS(double)
 #undef DLBRIDGE_ND_FLOAT_PARTS

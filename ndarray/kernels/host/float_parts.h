@@ -8,7 +8,7 @@ namespace dlbridge::nd::host_kernels {
 // x * 2^exponent, rounded once. Exponent: int32_t, int64_t.
 template <class T, class Exponent>
 void scale_by_powers(const T* x, const Exponent* exponents, std::int64_t n, T* out) noexcept;
-// The distance to the next number away from zero.
+// The distance to the next number away from zero. T: float16, too.
 template <class T>
 void find_spacings(const T* x, std::int64_t n, T* out) noexcept;
 // In place: NaN, infinity and the negative one by numbers.

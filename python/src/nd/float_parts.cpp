@@ -51,7 +51,7 @@ PyObject* isclose_of_floats(PyObject*, const Call& a) {
 constexpr char kLdexp[] = "ldexp()";
 constexpr char kLdexpOnHost[] =
     "ldexp_on_host($module, x, exponents)\n--\n\n"
-    "ldexp() of float16, float32 or float64, dense or on one axis, and integers of its shape; None for "
+    "ldexp() of integers, float16, float32 or float64, dense or on one axis, and integers of its shape; None for "
     "others.";
 PyObject* ldexp_on_host(PyObject*, const Call& a) {
   const Tensor *x = host_array(a.given(0)), *exponents = host_array(a.given(1));
@@ -60,8 +60,9 @@ PyObject* ldexp_on_host(PyObject*, const Call& a) {
 }
 
 constexpr char kSpacing[] = "spacing()";
-constexpr char kSpacingOnHost[] = "spacing_on_host($module, x)\n--\n\nspacing() of a float32 or float64 array of the "
-                                  "host, dense or on one axis; None for others.";
+constexpr char kSpacingOnHost[] =
+    "spacing_on_host($module, x)\n--\n\nspacing() of integers, float16, float32 or float64 "
+    "of the host, dense or on one axis; None for others.";
 PyObject* spacing_on_host(PyObject*, const Call& a) {
   const Tensor* x = host_array(a.given(0));
   if (x == nullptr) Py_RETURN_NONE;
