@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 _FLOAT64, _INT64 = BY_NAME["float64"], BY_NAME["int64"]
 _FEW = 4096  # numbers, each of which a GPU's blocks count by themselves
+_PART = 1 << 15  # elements of the host that are counted at a time
 
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0) -> ndarray:
@@ -143,7 +144,13 @@ def _weight_dtype(w: ndarray) -> Any:
 def _binned(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
     """The counts of the bins between the marks, or the sums of the weights. What lies outside has a bin before the
     first and one behind the last. By many bins a GPU counts what it has sorted."""
-    if w is None and marks.size >= _FEW and not isinstance(flat, _native.HostArray):
+    on_host = isinstance(flat, _native.HostArray)
+    if w is None and on_host and flat.size > _PART:  # the positions of a part stay in the cache
+        counts = _binned(flat[:_PART], marks, None)
+        for first in range(_PART, flat.size, _PART):
+            counts += _binned(flat[first : first + _PART], marks, None)
+        return counts
+    if w is None and marks.size >= _FEW and not on_host:
         ordered = _native.sort(flat, 0, False, False)
         below = _native.searchsorted_flat(ordered, marks, False)
         below[-1:] = _native.searchsorted_flat(ordered, marks[-1:], True)
