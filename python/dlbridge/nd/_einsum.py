@@ -148,9 +148,8 @@ def _pair(a: _Operand, b: _Operand, kept: str, extents: dict[str, int], dtype: A
 
 
 @lru_cache(maxsize=256)  # programs repeat their few calls, and a small product takes less time than to plan it
-def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[Call], list[tuple[Any, ...]]]:
-    """The calls that the first array goes through; for each other one its calls, the function that combines it with
-    what is there, and the calls of the product."""
+def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> Call:
+    """What makes the result of arrays of these shapes."""
     terms, output = _parse(subscripts, *map(len, shapes))
     x, *others = (_Operand(term, shape) for term, shape in zip(terms, shapes, strict=True))
     extents = _extents([x, *others])
@@ -161,7 +160,28 @@ def _plan(subscripts: str, dtype: Any, *shapes: tuple[int, ...]) -> tuple[list[C
         steps.append((y.calls, combine, x.calls))
     x.sum_all_but(output, dtype)
     x.align(output)
-    return first, steps
+    return _in_turn(first, steps)
+
+
+def _in_turn(first: list[Call], steps: list[tuple[list[Call], Call, list[Call]]]) -> Call:
+    """One function of the calls that the first array goes through, and of each other array's calls, the function that
+    combines it with what is there, and the calls of the product."""
+
+    def run(x: ndarray, *others: ndarray) -> ndarray:
+        for call in first:
+            x = call(x)
+        for y, (calls, combine, after) in zip(others, steps, strict=True):
+            for call in calls:
+                y = call(y)
+            x = combine(x, y)
+            for call in after:
+                x = call(x)
+        return x
+
+    if len(steps) != 1 or first or steps[0][0] or len(steps[0][2]) > 1:
+        return run
+    _, combine, after = steps[0]  # of two arrays as they are: a small product takes hardly longer than the loops
+    return (lambda x, y: after[0](combine(x, y))) if after else combine
 
 
 def _dtype_of_all(operands: tuple[Any, ...]) -> DType | None:
@@ -172,12 +192,6 @@ def _dtype_of_all(operands: tuple[Any, ...]) -> DType | None:
             return None
         dtype = x.dtype
     return dtype
-
-
-def _through(calls: list[Call], x: ndarray) -> ndarray:
-    for call in calls:
-        x = call(x)
-    return x
 
 
 def _extents(operands: list[_Operand]) -> dict[str, int]:
@@ -254,17 +268,12 @@ def einsum(
     arrays: Any = operands
     is_plain = dtype is out is None and casting == "safe" and isinstance(subscripts, str)
     if is_plain and len(operands) == 1 and isinstance(x := operands[0], ndarray):  # a view takes less than what follows
-        result = _through(_plan(subscripts, x.dtype, x.shape)[0], x)
+        result = _plan(subscripts, x.dtype, x.shape)(x)
         return result.view() if result is x else result
     wanted = _dtype_of_all(operands) if is_plain else None
     if wanted is None:
         subscripts, arrays, wanted = _operands(subscripts, operands, out, dtype, casting)
-    first, steps = _plan(subscripts, wanted, *map(_shape_of, arrays))
-    result = _through(first, arrays[0]) if first else arrays[0]
-    position = 0
-    for calls, combine, after in steps:
-        y = arrays[position := position + 1]
-        result = _through(after, combine(result, _through(calls, y) if calls else y))
+    result = _plan(subscripts, wanted, *map(_shape_of, arrays))(*arrays)
     if result is arrays[0]:
         result = result.view()  # where nothing is summed over
     return result if out is None else into(out, result, "einsum")
