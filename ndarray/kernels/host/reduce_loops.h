@@ -9,6 +9,7 @@
 namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kRowsTogether = 128;
+inline constexpr std::int64_t kFewRows = 4;  // below, a row is reduced for itself however short
 
 // A call without the dims that repeat elements: no stride of `args` is 0 but of an outer kept dim.
 struct HostReduction {
@@ -30,13 +31,14 @@ class Reducer {
   explicit Reducer(const HostReduction& call) : call_(call), args_(call.args), runs_{R{{call.functor}}, call.cast} {}
 
   int run() const {
+    const std::int64_t width = args_.kept_ndim > 0 ? args_.kept_shape[0] : 1;
     // Columns side by side share the cache lines of each row. Of rows that are shorter than a vector, too, many make
     // one: as columns.
     const bool columns =
         args_.kept_ndim > 0 &&
         (args_.reduced_ndim == 0 || std::abs(args_.kept_in_strides[0]) < std::abs(args_.reduced_in_strides[0]) ||
-         (has_columns_v<R> && (!stops_early_v<R> || is_arg_extreme_v<R>) && args_.reduced_shape[0] < kReduceBatch));
-    const std::int64_t width = args_.kept_ndim > 0 ? args_.kept_shape[0] : 1;
+         (has_columns_v<R> && (!stops_early_v<R> || is_arg_extreme_v<R>) && width >= kFewRows &&
+          args_.reduced_shape[0] < kReduceBatch));
     // Of short rows, too, several are reduced together: a call for each would take longer than the row.
     const std::int64_t most = columns ? kMostColumns<R> : args_.reduced_size <= leaf_of(false) ? kRowsTogether : 1;
     std::int64_t index[kLoopDims]{};
