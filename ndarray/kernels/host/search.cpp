@@ -1,7 +1,8 @@
 // searchsorted on the host, many values at a time and without branches: in a short row a comparison with each element,
 // in a longer one with the few of an equal part of its range, else binary searches in step, whose loads do not wait for
-// each other.
+// each other. Many single bytes are looked up.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ndarray/kernels/functions.h"
@@ -180,14 +181,31 @@ void search_parts(const SearchArgs& args, const KeyOf<T>* row, const Parts<T>& p
   }
 }
 
+// Of single bytes each is searched for once.
+template <class T>
+constexpr std::int64_t kByteValues = std::is_same_v<T, bool> ? 2 : 256;
+template <class T, class PlaceOf>
+void search_bytes(const SearchArgs& args, PlaceOf place_of) {
+  constexpr auto kValues = static_cast<std::size_t>(kByteValues<T>);
+  std::int64_t places[kValues];
+  for (std::size_t bits = 0; bits < kValues; ++bits)
+    places[bits] = place_of(std::bit_cast<T>(static_cast<std::uint8_t>(bits)));
+  const auto* const values = static_cast<const std::uint8_t*>(args.values);
+  for (std::int64_t j = 0; j < args.count; ++j) args.out[j] = places[values[j * args.value_step]];
+}
+
 template <class T, bool kRight>
 int search_row(const SearchArgs& args) {
   const T* sorted = static_cast<const T*>(args.sorted);
+  const auto place_of = [&](T value) {
+    return result_of(args, functors::search_row(sorted, args.sorted_step, args.n, value, kRight));
+  };
+  if constexpr (sizeof(T) == 1) {
+    if (args.count >= 2 * kByteValues<T>) return search_bytes<T>(args, place_of), 0;
+  }
   if (args.count < kSteps) {
     const T* values = static_cast<const T*>(args.values);
-    for (std::int64_t j = 0; j < args.count; ++j)
-      args.out[j] =
-          result_of(args, functors::search_row(sorted, args.sorted_step, args.n, values[j * args.value_step], kRight));
+    for (std::int64_t j = 0; j < args.count; ++j) args.out[j] = place_of(values[j * args.value_step]);
     return 0;
   }
   KeyOf<T> keys[kKeptKeys + Parts<T>::kInPart];
