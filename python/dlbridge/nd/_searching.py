@@ -190,7 +190,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side is {side!r}; give 'left' or 'right'")
-    ordered, values = as_arrays(a, v)
+    ordered, values = (a, v) if isinstance(a, ndarray) and isinstance(v, ndarray) else as_arrays(a, v)
     if ordered.ndim != 1:
         raise ValueError(f"searchsorted(): a has {ordered.ndim} dimensions; give a sorted vector")
     if sorter is not None:

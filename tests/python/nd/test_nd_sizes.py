@@ -129,6 +129,19 @@ def test_a_row_that_is_not_sorted_gives_places_within_it(size, dtype, device):
             assert got.min() >= 0 and got.max() <= size
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8"])
+@pytest.mark.parametrize("count", [3, 4, 600])
+def test_places_of_single_bytes_are_those_of_each(count, dtype, device):
+    random = np.random.default_rng(count)
+    row = np.sort(random.integers(0, 120, 100).astype(dtype))
+    values = random.integers(0, 256, 2 * count).astype("uint8").view(dtype)[::2]  # bools of every byte
+    for side in ("left", "right"):
+        got = nd.searchsorted(nd.asarray(row, device=device), nd.asarray(values, device=device), side=side)
+        np.testing.assert_array_equal(
+            got.get(), np.searchsorted(row, values.astype("int16") != 0 if dtype == "bool" else values, side)
+        )
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("bins", [1, 10, 23, 24, 100, 600, [-3, 0, 0, 2, 50], list(range(-20, 30))])
 def test_histograms_count_what_lies_in_each_bin(bins, dtype, device):
@@ -141,6 +154,12 @@ def test_histograms_count_what_lies_in_each_bin(bins, dtype, device):
         assert (counts.dtype, edges.dtype) == (wanted.dtype, marks.dtype)
         np.testing.assert_array_equal(counts.get(), wanted)
         np.testing.assert_allclose(edges.get(), marks, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bins", [10, [-3, 0, 0, 2, 50]])
+def test_histograms_of_many_elements_are_those_of_their_parts(bins, device):
+    x = np.random.default_rng(3).integers(0, 51, 100_003).astype("float32")
+    np.testing.assert_array_equal(nd.histogram(nd.asarray(x, device=device), bins)[0].get(), np.histogram(x, bins)[0])
 
 
 def test_nothing_that_is_no_number_falls_in_a_bin(device):
