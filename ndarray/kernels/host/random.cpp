@@ -75,6 +75,36 @@ void make(const philox::Uniform<T>& sampler, const philox::Keys&, std::uint64_t,
   make_plain(sampler, lanes, out);
 }
 
+// Exponential numbers as philox.h has them, but for the last digit of the logarithm.
+template <class T>
+DLBRIDGE_ND_CLONES void make_open_units(const Lanes& lanes, arith_t<T>* __restrict u) {
+  constexpr int kCount = philox::Exponential<T>::kCount;
+  for (int i = 0; i < kLanes; ++i) {
+    for (int place = 0; place < kCount; ++place) {
+      if constexpr (std::is_same_v<T, double>)
+        u[kCount * i + place] = philox::open_unit(philox::word64(lanes.block(i), place));
+      else u[kCount * i + place] = philox::open_unit(lanes.x[place][i]);
+    }
+  }
+}
+template <class T>
+DLBRIDGE_ND_CLONES void scale_logarithms(arith_t<T> scale, const arith_t<T>* logarithms, std::int64_t n,
+                                         T* __restrict out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = cast<T>(-logarithms[i] * scale);
+}
+template <class T>
+void make(const philox::Exponential<T>& sampler, const philox::Keys& keys, std::uint64_t counter, int used,
+          const Lanes& lanes, const Normals& normals, T* out) {
+  constexpr std::int64_t kCount = philox::Exponential<T>::kCount;
+  const VectorFunction<arith_t<T>> log = exp_log_function<arith_t<T>>(Op::kLog);
+  if (log.run == nullptr) return make_one_by_one(sampler, keys, counter, used, lanes, normals, out);
+  arith_t<T> u[kCount * kLanes];
+  make_open_units<T>(lanes, u);
+  const std::int64_t n = used * kCount;
+  log(u, u, (n + kBlock - 1) / kBlock * kBlock);
+  scale_logarithms(sampler.scale, u, n, out);
+}
+
 // Of formulas of a uniform number, whose logarithm a vector computes.
 template <Distribution kOf, class T>
 DLBRIDGE_ND_CLONES void apply(const double (&p)[kParameters], const double* u, const double* logarithms, int n,
