@@ -274,10 +274,7 @@ Status view_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out) {
 }
 
 Status gather_at(const Tensor& x, std::span<const IndexItem> items, Tensor& out, Bounds bounds, CopyOrder order) {
-  if (const Tensor* index = line_of_positions(x, items);
-      index != nullptr &&
-      (x.dl.strides[0] == 1 || index->size < x.size || x.nbytes() < kCached))  // see pays_to_gather()
-    return gather_line(x, *index, out, bounds);
+  if (const Tensor* index = line_of_positions(x, items); index != nullptr) return gather_line(x, *index, out, bounds);
   if (const Tensor* mask = mask_of_all(x, items); mask != nullptr && has_line(x, *mask))
     return gather_true(x, *mask, out);
   IndexCall call;
