@@ -260,7 +260,6 @@ _DELEGATED = {
     "ptp": "_statistics",
     "put": "_indexing",
     "repeat": "_joining",
-    "round": "_elementwise",
     "searchsorted": "_searching",
     "take": "_indexing",
     "trace": "_grids",

@@ -103,6 +103,24 @@ PyObject* conjugate(PyObject* self) {
                      [&](Tensor& out) { return core::elementwise(core::Op::kConjugate, {&x, 1}, {}, out); });
 }
 
+constexpr char kRound[] =
+    "round($self, /, decimals=0, out=None)\n--\n\nRounded to this many decimals, halves to even; as nd.round().";
+PyObject* round(PyObject* self, const Call& a) {
+  static PythonFunction general("dlbridge.nd._elementwise", "round");
+  const Tensor& t = tensor_of(self);
+  const DType dtype = core::dtype_of(t);
+  const bool is_whole = core::is_integer(dtype);
+  if (a.given(0) != nullptr || a[1] != nullptr || !(is_whole || core::is_float(dtype))) {
+    const Ref decimals = a.given(0) != nullptr ? Ref::borrow(a.given(0)) : owned(PyLong_FromLong(0));
+    return general(self, decimals.get(), a[1] != nullptr ? a[1] : Py_None).release();
+  }
+  const core::Input x{&t, {}};
+  return make_result(a.operation(), [&](Tensor& out) {
+    return is_whole ? core::copy_as(t, dtype, core::CopyOrder::kKeep, out)
+                    : core::elementwise(core::Op::kRint, {&x, 1}, {}, out);
+  });
+}
+
 constexpr char kRavel[] = "ravel($self, /, order='C')\n--\n\nThe elements on one axis, a view if possible.";
 constexpr char kFlatten[] = "flatten($self, /, order='C')\n--\n\nA copy of the elements on one axis.";
 template <bool kCopies>
@@ -290,6 +308,7 @@ std::vector<PyMethodDef> array_methods() {
           method<kByteswap, byteswap>(),
           method<kConj, conjugate>(),
           method<kConjugate, conjugate>(),
+          method<kRound, round>(),
           method<kRavel, flattened<false>>(),
           method<kFlatten, flattened<true>>(),
           method<kSqueeze, squeeze>(),
