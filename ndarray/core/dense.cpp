@@ -33,6 +33,9 @@ bool are_alike(const Tensor& x, const Tensor& y, DTypeSet dtypes) noexcept {
   return contains(dtypes, dtype_of(x)) && dtype_of(x) == dtype_of(y) && same_device(x.dl.device, y.dl.device);
 }
 
+// Whether it does to both parts of complex numbers what it does to floats.
+bool is_of_parts(DenseOp op) noexcept { return op == DenseOp::kReplaceSpecials || op == DenseOp::kRoundAt; }
+
 }  // namespace
 
 Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::span<const DType> dtypes, Tensor* outs,
@@ -65,6 +68,10 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
   }
   args.dtype = dtype_of(*inputs[0]);
   args.n = outs[0].size;
+  if (is_complex(args.dtype) && is_of_parts(args.op)) {
+    args.dtype = real_part(args.dtype);
+    args.n *= 2;
+  }
   KernelCall call(layout.device, {used, arrays});
   DLBRIDGE_TRY(call.begin());
   args.stream = call.stream();

@@ -1,6 +1,6 @@
 #include "ndarray/core/float_parts.h"
 
-#include <limits>
+#include <algorithm>
 
 #include "ndarray/core/dense.h"
 #include "ndarray/core/kernel_call.h"
@@ -41,6 +41,32 @@ Status split(DenseOp op, const Tensor& x, DType second_dtype, Tensor* parts, boo
   return run_dense(args, inputs, dtypes, parts, "a split of floats");
 }
 
+// One array as x lies.
+Status map_inexact(DenseOp op, const Tensor& x, const double (&numbers)[3], bool flag, Tensor& out, bool& done) {
+  done = contains(kInexactSet, dtype_of(x));
+  if (!done) return {};
+  const Tensor* const inputs[] = {&x};
+  const DType dtypes[] = {dtype_of(x)};
+  DenseArgs args{};
+  args.op = op;
+  args.flag = flag;
+  std::ranges::copy(numbers, args.numbers);
+  return run_dense(args, inputs, dtypes, &out, "a function of floats");
+}
+
+// On a device: the exponents as floats, which say how far beyond every bound those are that floats do not hold.
+Status scale_on_device(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
+  const DType dtype = dtype_of(x);
+  done = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  if (!done) return {};
+  Tensor powers;
+  DLBRIDGE_TRY(copy_as(exponents, dtype, CopyOrder::kKeep, powers));
+  const Tensor* const inputs[] = {&x, &powers};
+  DenseArgs args{};
+  args.op = DenseOp::kScaleByPowers;
+  return run_dense(args, inputs, {&dtype, 1}, &out, "ldexp");
+}
+
 }  // namespace
 
 Status split_exponents(const Tensor& x, Tensor (&parts)[2], bool& done) {
@@ -52,11 +78,11 @@ Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done) {
 }
 
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
-  if (is_host(x.dl.device) && dtype_of(x) == DType::kFloat16) {  // as NumPy: float32 holds it, and is rounded once
+  if (contains(kHalfSet, dtype_of(x))) {  // as NumPy: float32 holds it, and is rounded once
     Tensor wide, scaled;
     DLBRIDGE_TRY(copy_as(x, DType::kFloat32, CopyOrder::kKeep, wide));
     DLBRIDGE_TRY(scale_by_powers(wide, exponents, scaled, done));
-    return done ? copy_as(scaled, DType::kFloat16, CopyOrder::kKeep, out) : Status();
+    return done ? copy_as(scaled, dtype_of(x), CopyOrder::kKeep, out) : Status();
   }
   if (are_whole(x)) {
     Tensor floats;
@@ -64,6 +90,8 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
     return scale_by_powers(floats, exponents, out, done);
   }
   const DType dtype = dtype_of(exponents);
+  const bool are_exponents = contains(kIntSet | kBoolSet, dtype) && same_device(x.dl.device, exponents.dl.device);
+  if (!is_host(x.dl.device) && are_exponents) return scale_on_device(x, exponents, out, done);
   done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
   if (!done) return {};
   Tensor copy, dense;
@@ -104,22 +132,16 @@ Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
   return call.end(0, "spacing");
 }
 
-Status replace_specials(const Tensor& x, double nan, std::optional<double> high, std::optional<double> low,
-                        bool& done) {
-  const DType part = real_part(dtype_of(x));
-  done = is_host(x.dl.device) && is_aligned(x) && (is_c_contiguous(x) || is_f_contiguous(x)) && !x.readonly() &&
-         (part == DType::kFloat32 || part == DType::kFloat64);
-  if (!done) return {};
-  const Tensor* const used[] = {&x};
-  KernelCall call(x.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  const std::int64_t numbers = x.size * (is_complex(dtype_of(x)) ? 2 : 1);
-  with_float(dtype_of(x), [&]<class T>(T) {
-    constexpr T kLargest = std::numeric_limits<T>::max();
-    host_kernels::replace_specials(elements<T>(x), numbers, static_cast<T>(nan),
-                                   high ? static_cast<T>(*high) : kLargest, low ? static_cast<T>(*low) : -kLargest);
-  });
-  return call.end(0, "nan_to_num");
+Status replace_specials(const Tensor& x, double nan, double high, double low, Tensor& out, bool& done) {
+  return map_inexact(DenseOp::kReplaceSpecials, x, {nan, high, low}, false, out, done);
+}
+
+Status replace_nan(const Tensor& x, double number, Tensor& out, bool& done) {
+  return map_inexact(DenseOp::kReplaceNan, x, {number, 0, 0}, false, out, done);
+}
+
+Status round_at(const Tensor& x, double scale, bool inverse, Tensor& out, bool& done) {
+  return map_inexact(DenseOp::kRoundAt, x, {scale, 0, 0}, !inverse, out, done);
 }
 
 }  // namespace dlbridge::nd

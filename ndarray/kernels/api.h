@@ -245,12 +245,16 @@ struct PadArgs {
 };
 
 enum class DenseOp : std::uint8_t {
-  kSplitExponents,  // x = mantissa * 2^exponent: the mantissa, and the exponent as int32; floats
-  kSplitWholes,     // what is behind the point, and before it; floats
-  kDivide,          // floor_divide and remainder of two; integers and floats
-  kIsClose,         // |x - y| <= numbers[0] + numbers[1] * |y| where y is finite, or x == y; flag: or both are NaN
-  kPackBits,        // uint8 or bool, a bit each; flag: the first is the lowest of a byte, else the highest
-  kUnpackBits,      // the reverse: n bytes to 8 * n
+  kSplitExponents,   // x = mantissa * 2^exponent: the mantissa, and the exponent as int32; floats
+  kSplitWholes,      // what is behind the point, and before it; floats
+  kDivide,           // floor_divide and remainder of two; integers and floats
+  kIsClose,          // |x - y| <= numbers[0] + numbers[1] * |y| where y is finite, or x == y; flag: or both are NaN
+  kReplaceSpecials,  // numbers[0] where x is NaN, numbers[1] where it is infinite, numbers[2] where -infinite; floats
+  kReplaceNan,       // numbers[0] where x, or a part of it, is NaN
+  kRoundAt,          // x * numbers[0], rounded to a whole number, / numbers[0]; flag: / and *; floats
+  kScaleByPowers,    // x * 2^y, rounded once, for whole y; float32, float64
+  kPackBits,         // uint8 or bool, a bit each; flag: the first is the lowest of a byte, else the highest
+  kUnpackBits,       // the reverse: n bytes to 8 * n
 };
 
 // Functions of elements that lie side by side which give two results, have parameters, or take eight at once.
@@ -262,7 +266,7 @@ struct DenseArgs {
   std::int64_t n;   // elements of an input
   const void* in[2];
   void* out[2];
-  double numbers[2];
+  double numbers[3];
   StreamHandle stream;
 };
 

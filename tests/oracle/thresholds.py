@@ -205,7 +205,7 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa functors/float_form.h:kMantissa
         functors/dense.h:kEachByte functors/dense.h:kLow host/elementwise_logic.cpp:kLast
-        functors/half_bits.h:kSign host/float_parts.cpp:kEnough host/random.cpp:kLow""",
+        functors/half_bits.h:kSign functors/dense.h:kFarthest host/float_parts.cpp:kEnough host/random.cpp:kLow""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn host/vector_sort_quick.h:kFew
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp

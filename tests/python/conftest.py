@@ -109,6 +109,9 @@ def nothing_leaks(request):
         random = sys.modules.get("dlbridge.nd.random")
         if random is not None:
             random.get_random_state()._tables.clear()  # kept on purpose, by the generator that all share
+        compiled = sys.modules.get("dlbridge.nd._compiled")
+        if compiled is not None:
+            compiled.clear_caches()  # likewise: what was recorded of functions that are one kernel on a device
         gc.collect()  # slow beside large frameworks: only where a cycle may be the reason
         after = _core.live_counts()
     while any(after[kind] > before[kind] for kind in before) and time.monotonic() < until:

@@ -81,6 +81,81 @@ struct IsClose {
   bool equal_nan;
 };
 
+// A number of a call, as T computes with it.
+template <class T>
+arith_t<T> number_as(double number) noexcept {
+  const T stored = cast<T>(number);
+  return load(&stored);
+}
+
+template <class T>
+struct ReplaceSpecials {
+  using In = T;
+  using First = T;
+  using Second = Nothing;
+  using A = arith_t<T>;
+  static constexpr int kInputs = 1;
+  explicit ReplaceSpecials(const DenseArgs& args) noexcept
+      : nan(number_as<T>(args.numbers[0])), high(number_as<T>(args.numbers[1])), low(number_as<T>(args.numbers[2])) {}
+  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
+    const A value = load(&x), bounded = !fn::is_inf(value) ? value : value > A(0) ? high : low;
+    out = cast<T>(fn::is_nan(value) ? nan : bounded);
+  }
+
+ private:
+  A nan, high, low;
+};
+
+template <class T>
+struct ReplaceNan {
+  using In = T;
+  using First = T;
+  using Second = Nothing;
+  static constexpr int kInputs = 1;
+  explicit ReplaceNan(const DenseArgs& args) noexcept : number(cast<T>(args.numbers[0])) {}
+  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
+    out = fn::is_nan(load(&x)) ? number : x;
+  }
+
+ private:
+  T number;
+};
+
+// Each step is rounded to the dtype, as above.
+template <class T, bool divides_first>
+struct RoundAt {
+  using In = T;
+  using First = T;
+  using Second = Nothing;
+  using A = arith_t<T>;
+  static constexpr int kInputs = 1;
+  explicit RoundAt(const DenseArgs& args) noexcept : scale(number_as<T>(args.numbers[0])) {}
+  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
+    const A value = load(&x);
+    const T scaled = cast<T>(divides_first ? value / scale : value * scale);
+    const A whole = std::rint(load(&scaled));
+    out = cast<T>(divides_first ? whole * scale : whole / scale);
+  }
+
+ private:
+  A scale;
+};
+
+template <class T>
+struct ScaleByPowers {
+  using In = T;
+  using First = T;
+  using Second = Nothing;
+  static constexpr int kInputs = 2;
+  explicit ScaleByPowers(const DenseArgs&) noexcept {}
+  DLBRIDGE_ND_HD void operator()(T x, T power, First& out, Second&) const noexcept {
+    constexpr int kFarthest = 5000;  // from zero to infinity, and back
+    out = std::scalbn(x, power >= T(kFarthest)   ? kFarthest
+                         : power > T(-kFarthest) ? static_cast<int>(power)
+                                                 : -kFarthest);
+  }
+};
+
 // Calls f with the functor of a call; kErrorUnsupported where there is none.
 template <class F>
 int with_dense_functor(const DenseArgs& args, F f) {
@@ -94,6 +169,17 @@ int with_dense_functor(const DenseArgs& args, F f) {
       return visit_dtype<kRealSet>(args.dtype, [&]<class T>() { return f(Divide<T>(args)); }, kNone);
     case DenseOp::kIsClose:
       return visit_dtype<kInexactSet>(args.dtype, [&]<class T>() { return f(IsClose<T>(args)); }, kNone);
+    case DenseOp::kReplaceSpecials:
+      return visit_dtype<kFloatSet>(args.dtype, [&]<class T>() { return f(ReplaceSpecials<T>(args)); }, kNone);
+    case DenseOp::kReplaceNan:
+      return visit_dtype<kInexactSet>(args.dtype, [&]<class T>() { return f(ReplaceNan<T>(args)); }, kNone);
+    case DenseOp::kRoundAt:
+      return visit_dtype<kFloatSet>(
+          args.dtype, [&]<class T>() { return args.flag ? f(RoundAt<T, true>(args)) : f(RoundAt<T, false>(args)); },
+          kNone);
+    case DenseOp::kScaleByPowers:
+      return visit_dtype<kFloatSet & ~kHalfSet>(
+          args.dtype, [&]<class T>() { return f(ScaleByPowers<T>(args)); }, kNone);
     default: return kNone;
   }
 }

@@ -42,15 +42,6 @@ DLBRIDGE_ND_CLONES void find_spacings_of(const float16* x, std::int64_t n, float
   }
 }
 
-template <class T>
-DLBRIDGE_ND_CLONES void replace_specials_of(T* x, std::int64_t n, T nan, T high, T low) noexcept {
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T value = x[i], bounded = value == kInfinity ? high : value == -kInfinity ? low : value;
-    x[i] = value != value ? nan : bounded;
-  }
-}
-
 }  // namespace
 
 template <class T, class Exponent>
@@ -61,16 +52,11 @@ template <class T>
 void find_spacings(const T* x, std::int64_t n, T* out) noexcept {
   find_spacings_of(x, n, out);
 }
-template <class T>
-void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept {
-  replace_specials_of(x, n, nan, high, low);
-}
 
 #define DLBRIDGE_ND_FLOAT_PARTS(T)                                                                          \
   template void scale_by_powers<T, std::int32_t>(const T*, const std::int32_t*, std::int64_t, T*) noexcept; \
   template void scale_by_powers<T, std::int64_t>(const T*, const std::int64_t*, std::int64_t, T*) noexcept; \
-  template void find_spacings<T>(const T*, std::int64_t, T*) noexcept;                                      \
-  template void replace_specials<T>(T*, std::int64_t, T, T, T) noexcept;
+  template void find_spacings<T>(const T*, std::int64_t, T*) noexcept;
 template void find_spacings<float16>(const float16*, std::int64_t, float16*) noexcept;
 DLBRIDGE_ND_FLOAT_PARTS(float)
 DLBRIDGE_ND_FLOAT_PARTS(double)

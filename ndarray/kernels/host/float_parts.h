@@ -1,4 +1,4 @@
-// Powers of two, distances and special values of floats on the host, in one pass. T: float, double.
+// Powers of two and distances of floats on the host, in one pass. T: float, double.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,5 @@ void scale_by_powers(const T* x, const Exponent* exponents, std::int64_t n, T* o
 // The distance to the next number away from zero. T: float16, too.
 template <class T>
 void find_spacings(const T* x, std::int64_t n, T* out) noexcept;
-// In place: NaN, infinity and the negative one by numbers.
-template <class T>
-void replace_specials(T* x, std::int64_t n, T nan, T high, T low) noexcept;
 
 }  // namespace dlbridge::nd::host_kernels

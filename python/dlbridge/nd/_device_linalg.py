@@ -306,7 +306,7 @@ def _applied(columns: ndarray, tau: ndarray, wide: int) -> ndarray:
 def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _svd_of_hermitian(x, compute_uv)
-    if max(x.shape[-2:]) <= _JACOBI_SVD_UP_TO:
+    if max(x.shape[-2:]) <= (_JACOBI_SVD_UP_TO if compute_uv else JACOBI_UP_TO):
         found = _svd_by_jacobi(x, full_matrices, compute_uv)
         if found is not None:
             return found
@@ -314,7 +314,8 @@ def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermiti
     return _svd_by_rotations(x, full_matrices, compute_uv)
 
 
-_JACOBI_SVD_UP_TO = 1024  # rows or columns: beyond, the method that is slower for small ones is no slower
+# Rows or columns: beyond, the method that is slower for small ones is no slower. Of values alone it is faster sooner.
+_JACOBI_SVD_UP_TO = 1024
 
 
 def _svd_by_jacobi(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:

@@ -7,6 +7,7 @@ from operator import index, mul
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_operands, check_out, into
+from dlbridge.nd._compiled import compiled
 from dlbridge.nd._dtypes import BY_NAME, can_cast, finfo, iinfo, is_inexact, kind_of, loop_float, resolve
 
 TYPE_CHECKING = False
@@ -83,11 +84,10 @@ def _rounded(x: ndarray, decimals: int) -> ndarray:
             return x.copy("K")
         step: int = 10**-decimals
         return (_native.rint(x / step) * step).astype(x.dtype)
-    if kind == "c":
-        result = _native.empty(x.shape, x.dtype, device=x.device)
-        result.real[...], result.imag[...] = _rounded(x.real, decimals), _rounded(x.imag, decimals)
-        return result
     scale = 10.0 ** abs(decimals)
+    found = _native.round_at(x, scale, decimals > 0)
+    if found is not None:
+        return found
     scaled = x * scale if decimals > 0 else x / scale
     _native.rint(scaled, out=scaled)
     return _native.divide(scaled, scale, out=scaled) if decimals > 0 else _native.multiply(scaled, scale, out=scaled)
@@ -147,11 +147,12 @@ def nan_to_num(
     x = as_array(x)
     if not is_inexact(x):
         return x.copy() if copy else x
-    result = x.copy("K" if isinstance(x, _native.HostArray) else "C") if copy else x
-    if _native.nan_to_num_on_host(result, nan, posinf, neginf):
-        return result
     limits = finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    found = _native.replace_specials(x, nan, high, low)
+    if found is not None:
+        return found if copy else into(x, found, "nan_to_num")
+    result = x.copy("C") if copy else x
     for part in (result.real, result.imag) if kind_of(x.dtype) == "c" else (result,):
         fixed = _native.where(_native.isnan(part), nan, part)
         fixed = _native.where(fixed == float("inf"), high, fixed)
@@ -241,9 +242,9 @@ def i0(x: ArrayLike) -> ndarray:
     positive, and the asymptotic one from there (Abramowitz, Stegun 9.6.12, 9.7.1)."""
     x = as_array(x)
     x = _as_reals(x if is_inexact(x) else x.astype("float64"), "i0")
+    if not isinstance(x, _native.HostArray):
+        return _i0(x)
     wide = _native.absolute(x).astype("float64", copy=False)
-    if not isinstance(wide, _native.HostArray):
-        return _native.where(wide <= _I0_LIMIT, _i0_near(wide), _i0_far(wide)).astype(x.dtype)
     result = _native.empty_like(wide)
     flat, out = wide.ravel("K"), result.ravel("K")
     for first in range(0, wide.size, _I0_BLOCK):  # so many stay in the cache from term to term
@@ -256,6 +257,12 @@ def i0(x: ArrayLike) -> ndarray:
 
 
 _I0_LIMIT, _I0_BLOCK = 20.0, 16384
+
+
+@compiled
+def _i0(x: ndarray) -> ndarray:
+    wide = _native.absolute(x).astype("float64")
+    return _native.where(wide <= _I0_LIMIT, _i0_near(wide), _i0_far(wide)).astype(x.dtype)
 
 
 def _i0_near(x: ndarray) -> ndarray:
@@ -319,12 +326,12 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
-    scaled = _native.ldexp_on_host(x1, x2)
+    scaled = _native.ldexp_of_integers(x1, x2)
     if scaled is not None:
         return scaled
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
-    scaled = _native.ldexp_on_host(x, exponent)
+    scaled = _native.ldexp_of_integers(x, exponent)
     if scaled is None and kind_of(exponent.dtype) in "bi":
         scaled = _native.by_numpy("ldexp", x, exponent)
     if scaled is not None:

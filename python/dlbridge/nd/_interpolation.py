@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, as_arrays
+from dlbridge.nd._compiled import compiled
 from dlbridge.nd._dtypes import kind_of
 
 TYPE_CHECKING = False
@@ -57,34 +58,43 @@ def interp(
     found = _native.interpolate_on_host(at, knots, values, left, right)
     if found is not None:
         return found
+    below, above = values[0] if left is None else left, values[-1] if right is None else right
+    bounds = knots[0], knots[-1], values[-1], below, above
     if knots.size == 1:
-        inner = _native.where(at == at, values[0], at)
-    else:
-        from dlbridge.nd._searching import searchsorted
+        return _bounded(at, _native.where(at == at, values[0], at), *bounds)
+    from dlbridge.nd._searching import searchsorted
 
-        low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
-        if kind_of(values.dtype) == "c":  # each part by itself: an infinite one leaves the other as it is
-            inner = _native.empty(at.shape, values.dtype, device=at.device)
-            inner.real = _between_knots(at, knots, values.real, low)
-            inner.imag = _between_knots(at, knots, values.imag, low)
-        else:
-            inner = _between_knots(at, knots, values, low)
-        inner = _native.where(_native.isnan(at), at, inner)
-    inner = _native.where(at == knots[-1], values[-1], inner)
-    inner = _native.where(at < knots[0], values[0] if left is None else left, inner)
-    return _native.where(at > knots[-1], values[-1] if right is None else right, inner)
+    low = _native.clip(searchsorted(knots, at, "right") - 1, 0, knots.size - 2)
+    ends = _native.take(knots, low, 0), _native.take(knots, low + 1, 0)
+    y0, y1 = _native.take(values, low, 0), _native.take(values, low + 1, 0)
+    if kind_of(values.dtype) != "c":
+        return _interpolated(at, *ends, y0, y1, *bounds)
+    inner = _native.empty(at.shape, values.dtype, device=at.device)
+    inner.real = _between(at, *ends, y0.real, y1.real)  # an infinite part leaves the other as it is
+    inner.imag = _between(at, *ends, y0.imag, y1.imag)
+    return _bounded(at, _native.where(_native.isnan(at), at, inner), *bounds)
 
 
-def _between_knots(at: ndarray, knots: ndarray, values: ndarray, low: ndarray) -> ndarray:
-    """On the lines from knot number `low` to the next one."""
-    x0, y0 = _native.take(knots, low, 0), _native.take(values, low, 0)
-    x1, y1 = _native.take(knots, low + 1, 0), _native.take(values, low + 1, 0)
+def _between(at: ndarray, x0: ndarray, x1: ndarray, y0: ndarray, y1: ndarray) -> ndarray:
+    """On the lines from (x0, y0) to (x1, y1)."""
     slope = (y1 - y0) / (x1 - x0)
     inner = slope * (at - x0) + y0
     # Beside infinities: from the other end, a level line, the knot itself.
     inner = _native.where(_native.isnan(inner), slope * (at - x1) + y1, inner)
     inner = _native.where(_native.isnan(inner) & (y0 == y1), y0, inner)
     return _native.where(at == x0, y0, inner)
+
+
+def _bounded(at: ndarray, inner: ndarray, first: ndarray, last: ndarray, top: ndarray, below: Any, above: Any) -> Any:
+    inner = _native.where(at == last, top, inner)
+    inner = _native.where(at < first, below, inner)
+    return _native.where(at > last, above, inner)
+
+
+@compiled
+def _interpolated(at: ndarray, x0: ndarray, x1: ndarray, y0: ndarray, y1: ndarray, *bounds: Any) -> ndarray:
+    inner = _native.where(_native.isnan(at), at, _between(at, x0, x1, y0, y1))
+    return _bounded(at, inner, *bounds)
 
 
 _diff = _native.late("_statistics", "diff")

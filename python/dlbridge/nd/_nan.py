@@ -16,7 +16,10 @@ ndarray = _native.ndarray
 
 
 def _replaced(a: ndarray, value: Any) -> ndarray:
-    return _native.where(_native.isnan(a), value, a) if is_inexact(a) else a
+    if not is_inexact(a):
+        return a
+    found = _native.replace_nan(a, value)
+    return _native.where(_native.isnan(a), value, a) if found is None else found
 
 
 def nansum(
@@ -65,8 +68,8 @@ def _extreme(a: ArrayLike, name: str, worst: float, axis: Axis, out: ndarray | N
         found = _native.reduce(name, a, axis, None, keepdims, None, 0.0)
         if not _native.isnan(found).any():
             return into(out, found, f"nan{name}")
+    found = _native.reduce(name, _replaced(a, worst), axis, None, keepdims, None, 0.0)
     missing = _native.isnan(a)
-    found = _native.reduce(name, _native.where(missing, worst, a), axis, None, keepdims, None, 0.0)
     return into(out, _native.where(missing.all(axis=axis, keepdims=keepdims), float("nan"), found), f"nan{name}")
 
 
@@ -86,12 +89,10 @@ def _arg_extreme(
     a = as_array(a)
     if not is_inexact(a):
         return _native.reduce(name, a, axis, None, keepdims, out, 0.0)
-    missing = _native.isnan(a)
-    if bool(missing.all(axis=axis).any()):
-        raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
-    best = _native.reduce(name[3:], _native.where(missing, worst, a), axis, None, True, None, 0.0)
-    candidates = ~missing & (a == best)
+    candidates = a == _native.reduce(name[3:], _replaced(a, worst), axis, None, True, None, 0.0)
+    if not bool(candidates.any(axis=axis).all()):
+        raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
     return _native.reduce("argmax", candidates, axis, None, keepdims, out, 0.0)
 
 
@@ -110,7 +111,7 @@ def nanargmin(
 
 
 def _counts(a: ndarray, axis: Axis, dtype: Any) -> ndarray:
-    present: ndarray = ~_native.isnan(a)
+    present = _native.equal(a, a)
     return present.sum(axis=axis, keepdims=True).astype(dtype)
 
 

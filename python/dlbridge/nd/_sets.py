@@ -63,8 +63,10 @@ def _differs_from_before(ordered: ndarray, equal_nan: bool) -> ndarray:
 
 
 def _run_lengths(begin: ndarray, size: int) -> ndarray:
-    ends = concatenate([begin[1:], _native.array([size], _INT64, device=begin.device)])[: begin.size]
-    return ends - begin
+    lengths = _native.empty(begin.shape, _INT64, device=begin.device)
+    _native.subtract(begin[1:], begin[:-1], out=lengths[:-1])
+    _native.subtract(size, begin[-1:], out=lengths[-1:])
+    return lengths
 
 
 def _counted_bools(x: ndarray) -> tuple[ndarray, ndarray]:

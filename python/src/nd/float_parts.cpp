@@ -1,6 +1,8 @@
 // Floats taken apart, put together and compared in one pass, some on the host alone: see host_only.h.
 #include "ndarray/core/float_parts.h"
 
+#include <optional>
+
 #include "ndarray/core/dense.h"
 #include "protocols/common/threads.h"
 #include "python/src/nd/host_only.h"
@@ -12,6 +14,14 @@ namespace {
 
 PyObject* pair_or_none(Tensor (&parts)[2], bool done) {
   return done ? tuple_of(parts) : Ref::borrow(Py_None).release();
+}
+
+// None for what is not a number of Python's.
+std::optional<double> number_or_none(PyObject* given) {
+  if (PyFloat_CheckExact(given)) return PyFloat_AS_DOUBLE(given);
+  std::int64_t whole = 0;
+  if (parse_integer(given, whole)) return static_cast<double>(whole);
+  return std::nullopt;
 }
 
 template <Status (*split)(const Tensor&, Tensor (&)[2], bool&)>
@@ -34,11 +44,9 @@ constexpr char kIscloseOfFloats[] =
 PyObject* isclose_of_floats(PyObject*, const Call& a) {
   double tolerances[2];
   for (std::size_t k = 0; k < 2; ++k) {
-    std::int64_t whole = 0;
-    PyObject* const given = a.given(k + 2);
-    if (PyFloat_CheckExact(given)) tolerances[k] = PyFloat_AS_DOUBLE(given);
-    else if (parse_integer(given, whole)) tolerances[k] = static_cast<double>(whole);
-    else Py_RETURN_NONE;
+    const std::optional<double> number = number_or_none(a.given(k + 2));
+    if (!number) Py_RETURN_NONE;
+    tolerances[k] = *number;
   }
   if (!is_array(a.given(0)) || !is_array(a.given(1))) Py_RETURN_NONE;
   const bool equal_nan = a.flag(4, false);
@@ -49,14 +57,14 @@ PyObject* isclose_of_floats(PyObject*, const Call& a) {
 }
 
 constexpr char kLdexp[] = "ldexp()";
-constexpr char kLdexpOnHost[] =
-    "ldexp_on_host($module, x, exponents)\n--\n\n"
-    "ldexp() of integers, float16, float32 or float64, dense or on one axis, and integers of its shape; None for "
-    "others.";
-PyObject* ldexp_on_host(PyObject*, const Call& a) {
-  const Tensor *x = host_array(a.given(0)), *exponents = host_array(a.given(1));
-  if (x == nullptr || exponents == nullptr) Py_RETURN_NONE;
-  return made_or_none(a, [&](Tensor& out, bool& done) { return core::scale_by_powers(*x, *exponents, out, done); });
+constexpr char kLdexpOfIntegers[] =
+    "ldexp_of_integers($module, x, exponents)\n--\n\n"
+    "ldexp() of floats, and of the host integers, with integers; on the host dense or on one axis, and of one shape. "
+    "None for others.";
+PyObject* ldexp_of_integers(PyObject*, const Call& a) {
+  if (!is_array(a.given(0)) || !is_array(a.given(1))) Py_RETURN_NONE;
+  const Tensor &x = tensor_of(a.given(0)), &exponents = tensor_of(a.given(1));
+  return made_or_none(a, [&](Tensor& out, bool& done) { return core::scale_by_powers(x, exponents, out, done); });
 }
 
 constexpr char kSpacing[] = "spacing()";
@@ -70,23 +78,38 @@ PyObject* spacing_on_host(PyObject*, const Call& a) {
 }
 
 constexpr char kNanToNum[] = "nan_to_num()";
-constexpr char kNanToNumOnHost[] = "nan_to_num_on_host($module, x, nan, high, low)\n--\n\n"
-                                   "Writes numbers in place of NaN and the infinities of a dense array of the host, "
-                                   "done where it says True.";
-PyObject* nan_to_num_on_host(PyObject*, const Call& a) {
-  const Tensor* x = host_array(a.given(0));
-  bool done = false;
-  std::optional<double> numbers[3];
-  for (std::size_t k = 0; k < 3; ++k) {
-    PyObject* given = a[k + 1];
-    if (given == nullptr) continue;
-    if (!PyFloat_CheckExact(given) && !PyLong_CheckExact(given)) Py_RETURN_FALSE;
-    numbers[k] = a.number(k + 1, 0);
-  }
-  if (x == nullptr || !numbers[0]) Py_RETURN_FALSE;
-  const CriticalSection of_target(a.given(0));
-  throw_if_bad(core::replace_specials(*x, *numbers[0], numbers[1], numbers[2], done), a.operation());
-  return PyBool_FromLong(done ? 1 : 0);
+constexpr char kReplaceSpecials[] =
+    "replace_specials($module, x, nan, high, low)\n--\n\n"
+    "Numbers in place of NaN and the infinities in the parts of floats and complex numbers; None for other operands.";
+PyObject* replace_specials(PyObject*, const Call& a) {
+  const std::optional<double> nan = number_or_none(a.given(1)), high = number_or_none(a.given(2)),
+                              low = number_or_none(a.given(3));
+  if (!is_array(a.given(0)) || !nan || !high || !low) Py_RETURN_NONE;
+  return made_or_none(a, [&](Tensor& out, bool& done) {
+    return core::replace_specials(tensor_of(a.given(0)), *nan, *high, *low, out, done);
+  });
+}
+
+constexpr char kReplaceNan[] = "replace_nan($module, x, number)\n--\n\n"
+                               "A number in place of floats and complex numbers that are NaN; None for other operands.";
+constexpr char kNanTo[] = "where(isnan(x), number, x)";
+PyObject* replace_nan(PyObject*, const Call& a) {
+  const std::optional<double> number = number_or_none(a.given(1));
+  if (!is_array(a.given(0)) || !number) Py_RETURN_NONE;
+  return made_or_none(
+      a, [&](Tensor& out, bool& done) { return core::replace_nan(tensor_of(a.given(0)), *number, out, done); });
+}
+
+constexpr char kRound[] = "round()";
+constexpr char kRoundAt[] = "round_at($module, x, scale, inverse)\n--\n\n"
+                            "The parts of floats and complex numbers rounded to multiples of a scale, or of its "
+                            "inverse; None for other operands.";
+PyObject* round_at(PyObject*, const Call& a) {
+  const std::optional<double> scale = number_or_none(a.given(1));
+  if (!is_array(a.given(0)) || !scale) Py_RETURN_NONE;
+  return made_or_none(a, [&](Tensor& out, bool& done) {
+    return core::round_at(tensor_of(a.given(0)), *scale, a.flag(2, false), out, done);
+  });
 }
 
 }  // namespace
@@ -96,8 +119,9 @@ void init_float_parts(PyObject* module) {
       module,
       {method<kFrexpOfFloats, split_floats<core::split_exponents>, kFrexp>(),
        method<kModfOfFloats, split_floats<core::split_wholes>, kModf>(),
-       method<kIscloseOfFloats, isclose_of_floats, kIsclose>(), method<kLdexpOnHost, ldexp_on_host, kLdexp>(),
-       method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kNanToNumOnHost, nan_to_num_on_host, kNanToNum>()});
+       method<kIscloseOfFloats, isclose_of_floats, kIsclose>(), method<kLdexpOfIntegers, ldexp_of_integers, kLdexp>(),
+       method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kReplaceSpecials, replace_specials, kNanToNum>(),
+       method<kReplaceNan, replace_nan, kNanTo>(), method<kRoundAt, round_at, kRound>()});
 }
 
 }  // namespace dlbridge::py::nd

@@ -73,8 +73,11 @@ void compare_function(DenseArgs args, const Bytes (&in)[2], bool displaced, cons
   DEVICE_CHECK(other < 0, detail + ", second result at " + std::to_string(other));
 }
 
-constexpr DenseOp kFunctions[] = {DenseOp::kSplitExponents, DenseOp::kSplitWholes, DenseOp::kDivide, DenseOp::kIsClose};
-constexpr const char* kNames[] = {"split exponents", "split wholes", "divide", "is close"};
+constexpr DenseOp kFunctions[] = {DenseOp::kSplitExponents, DenseOp::kSplitWholes,     DenseOp::kDivide,
+                                  DenseOp::kIsClose,        DenseOp::kReplaceSpecials, DenseOp::kReplaceNan,
+                                  DenseOp::kRoundAt,        DenseOp::kScaleByPowers};
+constexpr const char* kNames[] = {"split exponents",  "split wholes", "divide",   "is close",
+                                  "replace specials", "replace nan",  "round at", "scale by powers"};
 
 // Way 1: behind a multiple of 16 bytes; 2 and 3: one input is the same element for all.
 void compare_functions(bool small) {
@@ -84,7 +87,7 @@ void compare_functions(bool small) {
       for (const std::int64_t n : kSizes)
         for (int way = 0; way < 4; ++way) {
           if (small && n > kSmall) continue;
-          DenseArgs args{op, dtype, way % 2 == 0, {way == 2, way == 3}, n, {}, {}, {0.5, 0.25}, kLegacyStream};
+          DenseArgs args{op, dtype, way % 2 == 0, {way == 2, way == 3}, n, {}, {}, {0.5, 0.25, -3}, kLegacyStream};
           const std::string detail = std::string(kNames[static_cast<int>(op)]) + " of " + std::to_string(n) + " " +
                                      std::string(info(dtype).name) + ", way " + std::to_string(way);
           with_dense_functor(args, [&]<class F>(F) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from dlbridge import CudaError, nd
+from dlbridge.nd._interpolation import _interpolated
 from fused_support import COMPLEX, DTYPES, NAMES, assert_same_values, is_exact, operands
 from support import CUDA, host, launches_of, on_device, raises, rng
 
@@ -335,6 +336,23 @@ def test_functions_made_of_others_are_recorded():
     got, names = launches_of(lambda: nd.fuse(nd.i0)(on_device(x)))
     np.testing.assert_allclose(host(got), np.i0(x), rtol=1e-14)
     assert names == ["fused_i0"]
+
+
+def test_functions_of_many_steps_are_one_kernel():
+    x = np.array([0.0, 1.0, -19.9, 20.1, 300.0])
+    got, names = launches_of(lambda: nd.i0(on_device(x)))
+    np.testing.assert_allclose(host(got), np.i0(x), rtol=1e-14)
+    assert names == ["fused_i0"]
+    at, knots = np.array([-1.0, 0, 0.25, 1, 2.5, np.nan, 4, 5]), np.array([0.0, 1, 2, 4])
+    values = np.array([3.0, 1, np.inf, 2])
+    low = np.clip(np.searchsorted(knots, at, "right") - 1, 0, 2)
+    between = (at, knots[low], knots[low + 1], values[low], values[low + 1])
+    for left, right in ((values[:1].reshape(()), values[3:].reshape(())), (-7, 2.5)):
+        ends = (knots[:1].reshape(()), knots[3:].reshape(()), values[3:].reshape(()), left, right)
+        given = [on_device(x) if isinstance(x, np.ndarray) else x for x in (*between, *ends)]
+        got, names = launches_of(lambda: _interpolated(*given))  # noqa: B023
+        np.testing.assert_allclose(host(got), np.interp(at, knots, values, left, right))
+        assert names == ["fused_interpolated"]
 
 
 def test_fused_casts_of_special_values():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import fake_nvrtc  # noqa: F401  before any kernel is compiled
 from dlbridge import _core
+from dlbridge.nd import _compiled
 from fake_cuda import lib
 
 
@@ -32,6 +33,7 @@ def main(*wanted):
         except Exception:
             print(name, "failed", repr(traceback.format_exc()), flush=True)
     lib.fake_cuda_synchronize()
+    _compiled.clear_caches()
     gc.collect()
     print("live", _core.live_counts(), flush=True)
     print("done", flush=True)
