@@ -99,10 +99,20 @@ Status triangle(const Tensor& given, std::int64_t diagonal, bool lower, Tensor& 
   return {};
 }
 
+constexpr std::int64_t kRolledAtOnce =
+    1 << 18;  // elements of a device: fewer take less time than the launches of blocks
+
 Status roll(const Tensor& x, std::span<const std::int64_t> steps, Tensor& out) {
   const auto moves = [](std::int64_t step) { return step != 0; };
   if (const auto axis = std::ranges::find_if(steps, moves); std::ranges::count_if(steps, moves) == 1)
     return roll_axis(x, static_cast<std::size_t>(axis - steps.begin()), *axis, out);
+  if (!is_host(x.dl.device) && x.size <= kRolledAtOnce) {  // padded by its other end, and cut to its extents
+    std::int64_t after[kMaxDims];
+    std::ranges::transform(steps, after, std::negate());
+    bool done = false;
+    DLBRIDGE_TRY(pad(x, PadMode::kWrap, steps, {after, steps.size()}, Scalar::of_int(0), out, done));
+    if (done) return {};
+  }
   Tensor result;
   std::int8_t axes[kMaxDims];
   const Tensor* const parts[] = {&x};

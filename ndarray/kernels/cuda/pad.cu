@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kWriters) pad_rows(const __grid_constant__ Pad
   const unsigned char* from = find_row(p, row);
   WideValue<T> values;
   const std::int64_t inside = static_cast<std::int64_t>(column) - p.before[0];
-  if (from != nullptr && inside >= 0 && inside + kElements <= p.extent[0] && count == kElements) {
+  const bool in_row = column + kElements <= p.shape[0].divisor;  // which may be cut within the body
+  if (from != nullptr && in_row && inside >= 0 && inside + kElements <= p.extent[0] && count == kElements) {
     copy_inside<T>(from + inside * p.strides[0], p.strides[0], values.elements);
   } else {
 #pragma unroll

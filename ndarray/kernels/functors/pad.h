@@ -14,7 +14,11 @@ DLBRIDGE_ND_HD inline std::int64_t padded_source(PadMode mode, std::int64_t at, 
   const std::int64_t edge = mode == PadMode::kReflect ? 1 : 0;  // how often it is left out
   if (n == edge) return 0;
   const std::int64_t period = mode == PadMode::kWrap ? n : 2 * (n - edge);
-  const std::int64_t rest = at % period, place = rest < 0 ? rest + period : rest;
+  std::int64_t place = at < 0 ? at + period : at;
+  if (place < 0 || place >= period) {  // further off: a division, which takes longer than the copy
+    const std::int64_t rest = at % period;
+    place = rest < 0 ? rest + period : rest;
+  }
   return place < n ? place : period - place - (1 - edge);
 }
 

@@ -13,7 +13,6 @@ from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
 from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact, numpys
-from dlbridge.nd._manipulation import roll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -428,8 +427,10 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
 def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> ndarray:
     a = as_array(x)
     positions = normalize_axes(axes, a.ndim, name)
-    halves = [sign * (a.shape[axis] // 2) for axis in positions]
-    return roll(a, halves, positions) if positions else a.copy()
+    steps = [0] * a.ndim
+    for axis in positions:
+        steps[axis] = sign * (a.shape[axis] // 2) % (a.shape[axis] or 1)
+    return _native.roll(a, steps)
 
 
 def fftshift(x: ArrayLike, axes: Axis = None) -> ndarray:

@@ -263,3 +263,15 @@ def test_words_far_apart_are_put_in_order_and_equal_ones_keep_theirs(kind, size,
     words = WORDS[kind](np.random.default_rng(size).integers(0, (1 << 64) - 1, size, "uint64", True)).astype(dtype)
     got = nd.argsort(nd.asarray(words, device=device), stable=True)
     np.testing.assert_array_equal(got.get(), np.argsort(words, kind="stable"))
+
+
+@pytest.mark.parametrize("shape", [(512, 512), (512, 513), (3, 1, 90_000), (64, 64, 65), (5, 0, 3)])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_arrays_are_rolled_along_several_axes(device, shape, dtype):
+    x = np.random.default_rng(5).integers(0, 200, shape).astype(dtype)
+    steps, axes = (shape[0] // 2, -1, 7)[: len(shape)], tuple(range(len(shape)))
+    for ours, theirs in ((nd.asarray(x, device=device), x), (nd.asarray(x, device=device).T, x.T)):
+        np.testing.assert_array_equal(nd.asnumpy(nd.roll(ours, steps, axes)), np.roll(theirs, steps, axes))
+        for name in ("fftshift", "ifftshift"):
+            got, want = getattr(nd.fft, name)(ours), getattr(np.fft, name)(theirs)
+            np.testing.assert_array_equal(nd.asnumpy(got), want)
