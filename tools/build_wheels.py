@@ -59,7 +59,7 @@ class Kind(NamedTuple):
     exports: list[str]
 
 
-BRIDGE = Kind(FILES, 5.0, LIBRARIES, ["PyInit__core"])
+BRIDGE = Kind(FILES, 5.2, LIBRARIES, ["PyInit__core"])
 KERNELS = Kind(
     ("dlbridge_cuda13/libdlbridge_kernels.so", "dlbridge_cuda13-*.dist-info/*"),
     60.0,
