@@ -14,7 +14,7 @@ Status find_spacings(const Tensor& x, Tensor& out, bool& done);
 // x * 2^exponents, which are integers; on a device, too, where they lie in any way.
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done);
 // On any device, of floats and complex numbers that lie in any way: NaN and the infinities by numbers, in each part by
-// itself; a number for what is NaN in a part; the parts rounded to multiples of `scale`, or with `inverse` of 1 / scale.
+// itself; a number for what is NaN in a part; the parts as multiples of `scale`, or with `inverse` of 1 / scale.
 Status replace_specials(const Tensor& x, double nan, double high, double low, Tensor& out, bool& done);
 Status replace_nan(const Tensor& x, double number, Tensor& out, bool& done);
 Status round_at(const Tensor& x, double scale, bool inverse, Tensor& out, bool& done);
