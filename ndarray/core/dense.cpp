@@ -29,6 +29,13 @@ bool lies_as(const Tensor& x, const Tensor& dense) noexcept {
   return true;
 }
 
+// Whether all elements are one in memory.
+bool is_one_element(const Tensor& x) noexcept {
+  for (int k = 0; k < x.dl.ndim; ++k)
+    if (x.dl.shape[k] > 1 && x.dl.strides[k] != 0) return false;
+  return x.size > 0 && is_aligned(x) && is_loadable(x);
+}
+
 bool are_alike(const Tensor& x, const Tensor& y, DTypeSet dtypes) noexcept {
   return contains(dtypes, dtype_of(x)) && dtype_of(x) == dtype_of(y) && same_device(x.dl.device, y.dl.device);
 }
@@ -56,7 +63,8 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
   Tensor copies[2];
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Tensor* x = inputs[k];
-    const bool is_one = x->size == 1 && is_aligned(*x) && is_loadable(*x);
+    const bool may_repeat = x->size == 1 || inputs.size() > 1;  // and one of two alone, see DenseArgs
+    const bool is_one = may_repeat && is_one_element(*x) && !(k == 1 && args.repeats[0]);
     args.repeats[k] = is_one && outs[0].size > 1;
     if (!is_one && !lies_as(*x, outs[0])) {
       DLBRIDGE_TRY(layout.make(dtype_of(*x), copies[k]));

@@ -7,6 +7,7 @@
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/kernels/random/multinomial.h"
+#include "ndarray/runtime/driver.h"
 
 namespace dlbridge::nd {
 
@@ -45,10 +46,23 @@ DType promoted(std::span<const Scalar> scalars) noexcept {
 }  // namespace
 
 Status clear(const Tensor& out) {
-  constexpr std::int64_t kMostBytes = 4096;  // so few are set before a loop for them is found
-  if (!is_host(out.dl.device) || out.nbytes() > kMostBytes) return assign(out, {nullptr, Scalar::of_int(0)}, "zeros()");
-  if (out.size > 0) std::memset(out.dl.data, 0, static_cast<std::size_t>(out.nbytes()));
-  return {};
+  // So few are set before a loop for them is found; and by the driver before a kernel for them is launched.
+  constexpr std::int64_t kMostBytes = 4096;
+  constexpr std::int64_t kMostOfDriver = 1 << 20;
+  const bool host = is_host(out.dl.device);
+  const bool is_small = out.nbytes() <= (host ? kMostBytes : kMostOfDriver);
+  if (!is_small || out.size == 0) return assign(out, {nullptr, Scalar::of_int(0)}, "zeros()");
+  const auto bytes = static_cast<std::size_t>(out.nbytes());
+  if (host) {
+    std::memset(out.dl.data, 0, bytes);
+    return {};
+  }
+  const Tensor* const used[] = {&out};
+  KernelCall call(out.dl.device, used);
+  DLBRIDGE_TRY(call.begin());
+  const CUresult code = driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(out.dl.data), 0, bytes,
+                                                 cuda::detail::as_stream(call.stream()));
+  return call.end(static_cast<int>(code), "zeros()");
 }
 
 Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, const Scalar* stop) {

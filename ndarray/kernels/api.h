@@ -178,6 +178,24 @@ struct NonzeroArgs {
   StreamHandle stream;
 };
 
+// The runs of equal elements of a dense sorted row, in order; NaNs are equal to each other or not. Each array may be
+// null; the first three have room for n. `order`: where each element stood before the row was sorted; null: where it
+// stands.
+struct RunsArgs {
+  DType dtype;  // of integers and bools the unsigned one of their width
+  bool equal_nan;
+  std::int64_t n;
+  const void* sorted;
+  const std::int64_t* order;
+  void* values;           // the first element of each run
+  std::int64_t* first;    // where that stood
+  std::int64_t* lengths;  // of the runs
+  std::int64_t* inverse;  // n: the run of each element, where it stood
+  std::int64_t* count;    // runs, in host memory: CUDA blocks for it
+  Workspace workspace;
+  StreamHandle stream;
+};
+
 // out[j] = number of elements of the sorted row `sorted` (n elements) that are < (side right: <=) values[j],
 // or n less that number.
 struct SearchArgs {
@@ -262,7 +280,7 @@ struct DenseArgs {
   DenseOp op;
   DType dtype;  // of the inputs
   bool flag;
-  bool repeats[2];  // an input is one element, the same for all
+  bool repeats[2];  // an input is one element, the same for all; one of two inputs at most, where n is not 1
   std::int64_t n;   // elements of an input
   const void* in[2];
   void* out[2];
@@ -411,6 +429,7 @@ struct Backend {
   int (*gather)(const IndexArgs&);
   int (*scatter)(const IndexArgs&);
   int (*nonzero)(const NonzeroArgs&);
+  int (*runs)(const RunsArgs&);
   int (*search)(const SearchArgs&);
   int (*triangle)(const TriangleArgs&);
   int (*join)(const JoinArgs&);

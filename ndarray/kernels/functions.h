@@ -12,6 +12,7 @@
   int gather(const IndexArgs& args);            \
   int scatter(const IndexArgs& args);           \
   int nonzero(const NonzeroArgs& args);         \
+  int runs(const RunsArgs& args);               \
   int search(const SearchArgs& args);           \
   int triangle(const TriangleArgs& args);       \
   int join(const JoinArgs& args);               \

@@ -29,6 +29,7 @@ constexpr Backend kHostAsDevice{
     ordered<&Backend::gather>,
     ordered<&Backend::scatter>,
     ordered<&Backend::nonzero>,
+    ordered<&Backend::runs>,
     ordered<&Backend::search>,
     ordered<&Backend::triangle>,
     ordered<&Backend::join>,

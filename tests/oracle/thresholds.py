@@ -33,6 +33,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/elementwise.cpp:kMostApart": ELEMENTS,
         "core/elementwise.cpp:kMostBytes": BYTES,
         "core/fill.cpp:kMostBytes": BYTES,
+        "core/fill.cpp:kMostOfDriver": BYTES,
         "core/rearrange.cpp:kRolledAtOnce": ELEMENTS,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
@@ -106,7 +107,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cu:kRowAlone": ELEMENTS,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
-        "cuda/sort_block.cu:kThreads": ELEMENTS,
+        "cuda/sort_block.cu:kAlone": ELEMENTS,
         "host/key_loops.h:kAtOnce": ELEMENTS,
         "host/sort.cpp:kManyBytes": ELEMENTS,
         "host/sort.cpp:kWidened": ELEMENTS,
@@ -131,6 +132,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/index_order.cu:kTablePays": ELEMENTS,
         "cuda/nonzero.cu:kScanThreads": ELEMENTS,
         "cuda/nonzero.cu:kTile": ELEMENTS,
+        "cuda/runs.cu:kTile": ELEMENTS,
         "cuda/search.cu:kKeptBytes": BYTES,
         "cuda/sort.cuh:kBlockSortItems": ELEMENTS,
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
@@ -145,6 +147,8 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/nonzero.cpp:kFewElements": ELEMENTS,
         "host/nonzero.cpp:kCounters": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
+        "core/runs.cpp:kSmallRoom": BYTES,
+        "host/runs.cpp:kBlock": ELEMENTS,
         "host/rows.cpp:kBlockBytes": BYTES,
         "host/rows.cpp:kFewRows": ELEMENTS,
         "host/rows.cpp:kGroup": ELEMENTS,
@@ -212,9 +216,9 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp
         cuda/triangle.cu:kThreads cuda/wide_writes.cuh:kElements cuda/wide_writes.cuh:kWriters
         cuda/matmul.cu:kRow cuda/matmul.cu:kSide cuda/matmul.cu:kThreads
-        cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/nonzero.cu:kWarp
+        cuda/matrix_vector.cu:kWarp cuda/nonzero.cu:kBytesPerThread cuda/nonzero.cu:kThreads cuda/block_sums.cuh:kWarp
         cuda/multinomial.cu:kThreads cuda/random.cu:kThreads cuda/scan_kernels.cuh:kLongRowBlocks
-        cuda/search.cu:kThreads
+        cuda/runs.cu:kThreads cuda/search.cu:kThreads
         cuda/small_matrices.cu:kMostThreads cuda/small_matrices.cu:kWarp cuda/sort.cu:kThreads
         cuda/sort.cuh:kPieces cuda/sort_radix_float.cu:kThreads host/copy.cpp:kVector host/random.cpp:kBatch
         host/reduce_columns.h:kWide""",

@@ -24,6 +24,7 @@ constexpr Backend kCudaBackend{
     cuda_kernels::gather,
     cuda_kernels::scatter,
     cuda_kernels::nonzero,
+    cuda_kernels::runs,
     cuda_kernels::search,
     cuda_kernels::triangle,
     cuda_kernels::join,

@@ -1,7 +1,9 @@
-// Positions of the true elements of a mask on CUDA: count each tile, scan the counts, read the mask again and write.
+// Positions of the true elements of a mask on CUDA: count each tile, scan the counts, read the mask again and write;
+// of one tile alone write, and leave the count behind.
 // The mask is one byte where a position is eight, so that a second reading costs less than keeping anything would.
 #include <cstdint>
 
+#include "ndarray/kernels/cuda/block_sums.cuh"
 #include "ndarray/kernels/functions.h"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -11,7 +13,6 @@ constexpr int kThreads = 256;
 constexpr int kBytesPerThread = 32;
 constexpr int kTile = kThreads * kBytesPerThread;
 constexpr int kScanThreads = 1024;
-constexpr int kWarp = 32;
 
 // A thread's kBytesPerThread bytes of the mask, as words whose bytes are 0 or 1.
 struct Flags {
@@ -47,30 +48,6 @@ __device__ Flags load_flags(const unsigned char* mask, std::int64_t n, bool alig
   return flags;
 }
 
-// Sum over the threads of smaller number; `total` over all of the block.
-template <int kBlock, class Count>
-__device__ Count exclusive_sum(Count mine, Count& total) {
-  __shared__ Count of_warp[kBlock / kWarp];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  Count sum = mine;
-#pragma unroll
-  for (int step = 1; step < kWarp; step *= 2) {
-    const Count other = __shfl_up_sync(0xffffffffu, sum, step);
-    if (lane >= step) sum += other;
-  }
-  if (lane == kWarp - 1) of_warp[warp] = sum;
-  __syncthreads();
-  Count before = 0;
-  total = 0;
-#pragma unroll
-  for (int w = 0; w < kBlock / kWarp; ++w) {
-    if (w == warp) before = total;
-    total += of_warp[w];
-  }
-  __syncthreads();  // of_warp may be written again
-  return before + sum - mine;
-}
-
 __global__ void __launch_bounds__(kThreads)
     count_tiles(const unsigned char* mask, std::int64_t n, bool aligned, std::int64_t* counts) {
   int total;
@@ -78,8 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) counts[blockIdx.x] = total;
 }
 
-// counts[0, tiles) become the sums of those before; counts[tiles] the sum of all. One block.
-__global__ void __launch_bounds__(kScanThreads) scan_counts(std::int64_t* counts, std::int64_t tiles) {
+__global__ void __launch_bounds__(kScanThreads) scan_in_block(std::int64_t* counts, std::int64_t tiles) {
   constexpr int kItems = 8;
   std::int64_t before = 0;
   for (std::int64_t first = 0; first < tiles; first += kScanThreads * kItems) {
@@ -101,14 +77,18 @@ __global__ void __launch_bounds__(kScanThreads) scan_counts(std::int64_t* counts
   if (threadIdx.x == 0) counts[tiles] = before;
 }
 
-// Positions are collected in shared memory first, so that they leave in whole lines.
+// Positions are collected in shared memory first, so that they leave in whole lines. counts: scanned, of all tiles; of
+// one alone its number is left there.
+template <bool kAlone>
 __global__ void __launch_bounds__(kThreads) write_positions(const unsigned char* mask, std::int64_t n, bool aligned,
-                                                            const std::int64_t* offsets, std::int64_t* positions) {
+                                                            std::int64_t* counts, std::int64_t* positions) {
   __shared__ std::uint16_t found[kTile];
-  std::int64_t* out = positions + offsets[blockIdx.x];
+  std::int64_t* out = positions;
+  if constexpr (!kAlone) out += counts[blockIdx.x];
   const Flags flags = load_flags(mask, n, aligned);
   int total;
   int at = exclusive_sum<kThreads>(flags.count(), total);
+  if (kAlone && threadIdx.x == 0) *counts = total;
 #pragma unroll
   for (int i = 0; i < kBytesPerThread; ++i)
     if ((flags.word[i / 4] >> (i % 4 * 8) & 1u) != 0)
@@ -121,6 +101,19 @@ static_assert(kTile <= 65536);
 
 }  // namespace
 
+int scan_counts(std::int64_t* counts, std::int64_t tiles, StreamHandle stream) {
+  scan_in_block<<<1, kScanThreads, 0, reinterpret_cast<cudaStream_t>(stream)>>>(counts, tiles);
+  return static_cast<int>(cudaGetLastError());
+}
+
+int read_count(const std::int64_t* counts, std::int64_t tiles, std::int64_t* count, StreamHandle handle) {
+  const auto stream = reinterpret_cast<cudaStream_t>(handle);
+  if (const auto rc = cudaMemcpyAsync(count, counts + tiles, sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream);
+      rc != cudaSuccess)
+    return static_cast<int>(rc);
+  return static_cast<int>(cudaStreamSynchronize(stream));
+}
+
 int nonzero(const NonzeroArgs& args) {
   *args.count = 0;
   if (args.n == 0) return 0;
@@ -132,15 +125,19 @@ int nonzero(const NonzeroArgs& args) {
       static_cast<std::int64_t*>(args.workspace.get(static_cast<std::size_t>(tiles + 1) * sizeof(std::int64_t)));
   if (counts == nullptr) return kErrorMemory;
   const auto blocks = static_cast<unsigned>(tiles);
-  count_tiles<<<blocks, kThreads, 0, stream>>>(mask, args.n, aligned, counts);
-  scan_counts<<<1, kScanThreads, 0, stream>>>(counts, tiles);
-  if (args.positions != nullptr)
-    write_positions<<<blocks, kThreads, 0, stream>>>(mask, args.n, aligned, counts, args.positions);
+  const bool alone = tiles == 1;
+  if (alone && args.positions != nullptr) {
+    write_positions<true><<<1, kThreads, 0, stream>>>(mask, args.n, aligned, counts, args.positions);
+  } else {
+    count_tiles<<<blocks, kThreads, 0, stream>>>(mask, args.n, aligned, counts);
+    if (!alone) {
+      if (const int rc = scan_counts(counts, tiles, args.stream); rc != 0) return rc;
+      if (args.positions != nullptr)
+        write_positions<false><<<blocks, kThreads, 0, stream>>>(mask, args.n, aligned, counts, args.positions);
+    }
+  }
   if (const auto rc = cudaGetLastError(); rc != cudaSuccess) return static_cast<int>(rc);
-  if (const auto rc = cudaMemcpyAsync(args.count, counts + tiles, sizeof(std::int64_t), cudaMemcpyDeviceToHost, stream);
-      rc != cudaSuccess)
-    return static_cast<int>(rc);
-  return static_cast<int>(cudaStreamSynchronize(stream));
+  return read_count(counts, alone ? 0 : tiles, args.count, args.stream);
 }
 
 }  // namespace dlbridge::nd::cuda_kernels

@@ -6,11 +6,13 @@
 namespace dlbridge::nd::cuda_kernels {
 namespace {
 
-// Keys up to 32 bits: row, key and position in one word.
+// Keys up to 32 bits: row, key and position in one word. Of many rows a thread has several items; what one block holds
+// alone is sorted sooner by as many threads as there are items.
+template <int threads, int per_thread>
 struct NarrowItems {
   using Item = std::uint64_t;
-  static constexpr int kThreads = 256;
-  static constexpr int kPerThread = 8;
+  static constexpr int kThreads = threads;
+  static constexpr int kPerThread = per_thread;
   static constexpr int kIndexBits = 11;
 
   static __device__ Item make(const WideKey& key, int row, int index) {
@@ -24,10 +26,11 @@ struct NarrowItems {
   };
 };
 
+template <int threads, int per_thread>
 struct WideItems {
   using Item = WideItem;
-  static constexpr int kThreads = 128;
-  static constexpr int kPerThread = 8;
+  static constexpr int kThreads = threads;
+  static constexpr int kPerThread = per_thread;
 
   static __device__ Item make(const WideKey& key, int row, int index) {
     return {key.high, key.low, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(index)};
@@ -44,9 +47,6 @@ struct WideItems {
     }
   };
 };
-
-static_assert(NarrowItems::kThreads * NarrowItems::kPerThread == kBlockSortItems);
-static_assert(WideItems::kThreads * WideItems::kPerThread == kWideBlockSortItems);
 
 struct BlockSortCall {
   DType dtype;
@@ -121,11 +121,20 @@ int launch_blocks(const SortArgs& args) {
   return launch(sort_blocks<Items>, dim3(static_cast<unsigned>(blocks)), Items::kThreads, 0, args.stream, call);
 }
 
+constexpr int kAlone = 256;  // items of the smallest block
+
 }  // namespace
 
 int block_sort(const SortArgs& args) {
-  const bool narrow = info(args.dtype).itemsize <= 4;
-  return narrow ? launch_blocks<NarrowItems>(args) : launch_blocks<WideItems>(args);
+  const std::int64_t total = args.rows * args.n;
+  if (info(args.dtype).itemsize <= 4) {
+    if (total <= kAlone) return launch_blocks<NarrowItems<kAlone, 1>>(args);
+    if (total <= kBlockSortItems) return launch_blocks<NarrowItems<kBlockSortItems / 2, 2>>(args);
+    return launch_blocks<NarrowItems<kBlockSortItems / 8, 8>>(args);
+  }
+  if (total <= kAlone) return launch_blocks<WideItems<kAlone, 1>>(args);
+  if (total <= kWideBlockSortItems) return launch_blocks<WideItems<kWideBlockSortItems / 2, 2>>(args);
+  return launch_blocks<WideItems<kWideBlockSortItems / 8, 8>>(args);
 }
 
 }  // namespace dlbridge::nd::cuda_kernels

@@ -25,6 +25,7 @@ const Backend kHostBackend{
     host_kernels::gather,
     host_kernels::scatter,
     host_kernels::nonzero,
+    host_kernels::runs,
     host_kernels::search,
     host_kernels::triangle,
     host_kernels::join,

@@ -45,23 +45,6 @@ else:
     UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices")
 
 
-def _may_have_nan(ordered: ndarray) -> bool:
-    """Whether a sorted vector has NaN, which comes last: the host can look, a device would be waited for."""
-    return is_inexact(ordered) and (not isinstance(ordered, _native.HostArray) or bool(_native.isnan(ordered[-1])))
-
-
-def _differs_from_before(ordered: ndarray, equal_nan: bool) -> ndarray:
-    """Where a sorted vector begins a run of equal elements."""
-    starts = _native.empty(ordered.shape, "bool", device=ordered.device)
-    starts[:1].fill(True)
-    if ordered.size > 1:
-        before, new = ordered[:-1], starts[1:]
-        _native.not_equal(ordered[1:], before, out=new)
-        if equal_nan and _may_have_nan(ordered):  # behind NaN there is nothing else
-            _native.logical_and(new, before == before, out=new)
-    return starts
-
-
 def _run_lengths(begin: ndarray, size: int) -> ndarray:
     lengths = _native.empty(begin.shape, _INT64, device=begin.device)
     _native.subtract(begin[1:], begin[:-1], out=lengths[:-1])
@@ -76,15 +59,14 @@ def _counted_bools(x: ndarray) -> tuple[ndarray, ndarray]:
     return _native.array(values, "bool", device=x.device), _native.array(counts, _INT64, device=x.device)
 
 
-def _counted(x: ndarray) -> tuple[ndarray, ndarray]:
-    """values and counts of the unique elements, each NaN one."""
+def _counted(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray]:
+    """values and counts of the unique elements."""
     if x.size == 0:
         return x.ravel(), _native.empty((0,), _INT64, device=x.device)
     if x.dtype == "bool":
         return _counted_bools(x)
-    ordered = _native.sort(x.ravel(), 0, False, False)
-    begin = _native.nonzero(_differs_from_before(ordered, False))[0]
-    return _native.take(ordered, begin, 0), _run_lengths(begin, ordered.size)
+    values, _, lengths, _ = _native.find_runs(_native.sort(x.ravel(), 0, False, False), None, equal_nan, False, True)
+    return values, lengths
 
 
 def _inverted(x: ndarray) -> tuple[ndarray, ndarray]:
@@ -92,31 +74,22 @@ def _inverted(x: ndarray) -> tuple[ndarray, ndarray]:
     if x.itemsize <= 2 and not is_inexact(x) and x.size:
         values = _values(x, False)
         return values, _native.searchsorted_flat(values, x.ravel(), False)
-    values, _, inverse, _ = _grouped(x, False)
+    values, _, _, inverse = _grouped(x, False, False, True, False)
     return values, inverse
 
 
-def _grouped(x: ndarray, equal_nan: bool, inverts: bool = True) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    """values, first positions, inverse (flat; not written where it is not asked for) and counts of the unique
-    elements."""
+def _grouped(x: ndarray, equal_nan: bool, first: bool, inverse: bool, counts: bool) -> tuple[Any, ...]:
+    """values, and what is wanted of first positions, counts and inverse (flat) of the unique elements."""
     flat = x.ravel()
     order = _native.argsort(flat, 0, False, True) if flat.size else _native.empty((0,), _INT64, device=x.device)
-    ordered = _native.take(flat, order, 0)
-    starts = _differs_from_before(ordered, equal_nan)
-    begin = _native.nonzero(starts)[0]
-    inverse = _native.empty(flat.shape, _INT64, device=x.device)
-    if inverts and flat.size:
-        inverse[order] = starts.cumsum(dtype=_INT64) - 1
-    counts = _run_lengths(begin, flat.size)
-    return _native.take(ordered, begin, 0), _native.take(order, begin, 0), inverse, counts
+    return _native.find_runs(_native.take(flat, order, 0), order, equal_nan, first, counts, inverse)
 
 
 def _values(x: ndarray, equal_nan: bool) -> ndarray:
     if x.dtype == "bool" and x.size:
         return _counted_bools(x)[0]
     flat = x.ravel()
-    ordered = _native.sort(flat, 0, False, False) if flat.size else flat
-    return ordered[_differs_from_before(ordered, equal_nan)]
+    return _native.find_runs(_native.sort(flat, 0, False, False), None, equal_nan)[0] if flat.size else flat
 
 
 def _unique_parts(a: ndarray, axis: int, wanted: tuple[bool, bool, bool]) -> Any:
@@ -164,21 +137,23 @@ def unique(
         return _unique_parts(a, axis, (return_index, return_inverse, return_counts))
     if not (return_index or return_inverse or return_counts):
         return _values(a, equal_nan)
-    values, first, inverse, counts = _grouped(a, equal_nan, return_inverse)
-    parts = ((return_index, first), (return_inverse, inverse.reshape(a.shape)), (return_counts, counts))
-    return (values, *(part for wanted, part in parts if wanted))
+    if not (return_index or return_inverse):
+        return _counted(a, equal_nan)
+    values, first, counts, inverse = _grouped(a, equal_nan, return_index, return_inverse, return_counts)
+    parts = (first, None if inverse is None else inverse.reshape(a.shape), counts)
+    return (values, *(part for part in parts if part is not None))
 
 
 def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     """(values, indices, inverse_indices, counts) of the unique elements; each NaN is one. Source: Array API 2024.12."""
     x = as_array(x)
-    values, first, inverse, counts = _grouped(x, False)
+    values, first, counts, inverse = _grouped(x, False, True, True, True)
     return UniqueAllResult(values, first, inverse.reshape(x.shape), counts)
 
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     """(values, counts) of the unique elements; each NaN is one. Source: Array API 2024.12."""
-    return UniqueCountsResult(*_counted(as_array(x)))
+    return UniqueCountsResult(*_counted(as_array(x), False))
 
 
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
@@ -303,8 +278,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> nda
     """The sorted unique elements that one of the arrays has, but not both."""
     joined = concatenate(_both(ar1, ar2, assume_unique))
     ordered = _native.sort(joined, 0, False, False) if joined.size else joined
-    single = _differs_from_before(ordered, True)
-    last = _native.empty(single.shape, "bool", device=single.device)
-    last.fill(True)
-    last[:-1] = single[1:]
-    return ordered[single & last]
+    if not ordered.size:
+        return ordered
+    values, _, lengths, _ = _native.find_runs(ordered, None, True, False, True)
+    return values[lengths == 1]

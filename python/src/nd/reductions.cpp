@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "dlbridge/validate.h"
+#include "ndarray/core/runs.h"
 #include "ndarray/core/sorting.h"
 #include "ndarray/core/views.h"
 #include "protocols/common/array_arguments.h"
@@ -184,6 +186,43 @@ PyObject* sort_in_place(PyObject*, const Call& a) {
   });
 }
 
+constexpr char kUnique[] = "unique()";
+constexpr char kFindRuns[] =
+    "find_runs($module, sorted, order=None, equal_nan=True, first=False, lengths=False, inverse=False)\n--\n\n"
+    "(values, first, lengths, inverse) of the runs of equal elements of a sorted vector; None what is not wanted.\n\n"
+    "order: where each element stood before; first and inverse are of that.";
+PyObject* find_runs(PyObject*, const Call& a) {
+  const Tensor& sorted = a.array(0);
+  core::RunOptions options;
+  options.order = a.optional_array(1);
+  options.equal_nan = a.flag(2, true);
+  options.first = a.flag(3, false);
+  options.lengths = a.flag(4, false);
+  options.inverse = a.flag(5, false);
+  const auto dense = [](const Tensor& x) { return x.dl.ndim == 1 && core::is_c_contiguous(x) && is_aligned(x); };
+  const Tensor* order = options.order;
+  if (!dense(sorted) ||
+      (order != nullptr && !(dense(*order) && order->size == sorted.size && core::dtype_of(*order) == DType::kInt64 &&
+                             same_device(sorted.dl.device, order->dl.device))))
+    throw_issue(a.operation(), ErrorCode::kMalformed,
+                "needs a dense vector, and int64 positions of as many elements on its device, got " +
+                    core::describe(sorted) + (order == nullptr ? "" : " and " + core::describe(*order)));
+  core::Runs runs;
+  throw_if_bad(core::find_runs(sorted, options, runs), a.operation());
+  Tensor* const parts[] = {&runs.values, options.first ? &runs.first : nullptr,
+                           options.lengths ? &runs.lengths : nullptr, options.inverse ? &runs.inverse : nullptr};
+  Ref tuple = owned(PyTuple_New(std::size(parts)));
+  for (std::size_t k = 0; k < std::size(parts); ++k) {
+    const auto move = [&](Tensor& out) {
+      out = std::move(*parts[k]);
+      return Status{};
+    };
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(k),
+                     parts[k] != nullptr ? make_result(a.operation(), move) : Ref::borrow(Py_None).release());
+  }
+  return tuple.release();
+}
+
 constexpr char kLexsort[] = "lexsort($module, keys, axis)\n--\n\n"
                             "The positions that sort by vectors of one length, the last one first in importance; "
                             "None for others.";
@@ -215,7 +254,8 @@ std::vector<PyMethodDef> reduction_methods() {
 void init_reductions(PyObject* module) {
   add_functions(module, {method<kReduce, reduce>(), method<kScan, scan>(), method<kSort, sort<core::sort>>(),
                          method<kArgsort, sort<core::argsort>>(), method<kSortInPlace, sort_in_place, kSortName>(),
-                         method<kLexsort, lexsort>(), method<kKeepsOrder, keeps_order_of>()});
+                         method<kLexsort, lexsort>(), method<kFindRuns, find_runs, kUnique>(),
+                         method<kKeepsOrder, keeps_order_of>()});
 }
 
 }  // namespace dlbridge::py::nd

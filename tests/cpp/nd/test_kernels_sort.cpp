@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/runs.h"
 #include "ndarray/kernels/functors/sort_keys.h"
 #include "ndarray/kernels/host/sort.h"
 #include "ndarray/kernels/host/vector_sort.h"
@@ -202,6 +203,79 @@ TEST(HostSearch, CountsWhatComesBeforeInEveryDtype) {
               const T value = values[j];
               const auto before = [&](T x_i) { return right ? !precedes(value, x_i) : precedes(x_i, value); };
               EXPECT_EQ(out[j], std::count_if(row.get(), row.get() + kRow, before)) << info(dtype).name << " at " << j;
+            }
+          }
+          return 0;
+        },
+        0);
+}
+
+TEST(HostRuns, BeginWhereAnElementDiffersFromTheOneBefore) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> sorted{-1, -0.0f, 0.0f, 2, 2, 2, nan, -nan};
+  const std::vector<std::int64_t> order{7, 6, 5, 4, 3, 2, 1, 0};
+  for (const bool equal_nan : {false, true}) {
+    std::vector<float> values(8);
+    std::vector<std::int64_t> first(8), lengths(8), inverse(8);
+    std::int64_t count = -1;
+    const RunsArgs args{DType::kFloat32,
+                        equal_nan,
+                        8,
+                        sorted.data(),
+                        order.data(),
+                        values.data(),
+                        first.data(),
+                        lengths.data(),
+                        inverse.data(),
+                        &count,
+                        {},
+                        0};
+    ASSERT_EQ(host_kernels::runs(args), 0);
+    const std::size_t runs = equal_nan ? 4 : 5;
+    ASSERT_EQ(count, static_cast<std::int64_t>(runs));
+    EXPECT_TRUE(std::signbit(values[1]));  // the first of the run
+    EXPECT_EQ(values[2], 2);
+    EXPECT_TRUE(std::isnan(values[3]));
+    first.resize(runs);
+    lengths.resize(runs);
+    EXPECT_EQ(first, equal_nan ? (std::vector<std::int64_t>{7, 6, 4, 1}) : (std::vector<std::int64_t>{7, 6, 4, 1, 0}));
+    EXPECT_EQ(lengths,
+              equal_nan ? (std::vector<std::int64_t>{1, 2, 3, 2}) : (std::vector<std::int64_t>{1, 2, 3, 1, 1}));
+    EXPECT_EQ(inverse, equal_nan ? (std::vector<std::int64_t>{3, 3, 2, 2, 2, 1, 1, 0})
+                                 : (std::vector<std::int64_t>{4, 3, 2, 2, 2, 1, 1, 0}));
+  }
+}
+
+// As for each pair by itself, in rows of several blocks; the complex numbers' NaN, too.
+TEST(HostRuns, AreThoseOfTheFunctorInEveryDtype) {
+  for (unsigned d = 0; d < 32; ++d)
+    visit_dtype<functors::kRunSet>(
+        static_cast<DType>(d),
+        [&]<class T>() {
+          for (const std::int64_t count : {1, 4096, 4097, 9000}) {
+            const auto n = static_cast<std::size_t>(count);
+            std::vector<unsigned char> buffer = random_buffer(dtype_of_native<T>::value, count, 10, true);
+            T* x = reinterpret_cast<T*>(buffer.data());
+            for (std::size_t i = 0; i < n; i += 3) x[i] = x[i / 2];
+            const auto order = sorted_positions(x, count, false);
+            std::unique_ptr<T[]> row(new T[n]), values(new T[n]);
+            for (std::size_t i = 0; i < n; ++i) row[i] = x[order[i]];
+            for (const bool equal_nan : {false, true}) {
+              std::int64_t found = 0;
+              RunsArgs args{};
+              args.dtype = dtype_of_native<T>::value;
+              args.equal_nan = equal_nan;
+              args.n = count;
+              args.sorted = row.get();
+              args.values = values.get();
+              args.count = &found;
+              EXPECT_EQ(host_kernels::runs(args), 0);
+              std::size_t runs = 0;
+              for (std::size_t i = 0; i < n; ++i) {
+                if (i != 0 && !functors::begins_run(row[i - 1], row[i], equal_nan)) continue;
+                EXPECT_EQ(std::memcmp(&values[runs++], &row[i], sizeof(T)), 0) << info(args.dtype).name << " at " << i;
+              }
+              EXPECT_EQ(found, static_cast<std::int64_t>(runs));
             }
           }
           return 0;

@@ -1,10 +1,13 @@
 // Gather, scatter, nonzero and search on the device against the host's, on the same data.
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <random>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/functors/runs.h"
 #include "ndarray/kernels/types.h"
 #include "tests/cpp/nd/index_cases.h"
 #include "tests/cuda/kernels/device_check.cuh"
@@ -291,6 +294,76 @@ void compare_search() {
   }
 }
 
+void compare_runs() {
+  std::mt19937 random(41);
+  DeviceWorkspace workspace;
+  for (unsigned d = 0; d < 32; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (!contains(functors::kRunSet, dtype)) continue;
+    for (const std::int64_t n : {1, 2, 31, 33, 1000, 8191, 8192, 8193, 40000})
+      for (const bool repeat : {false, true}) {
+        const auto itemsize = static_cast<std::int64_t>(info(dtype).itemsize);
+        Bytes sorted = random_bytes(random, n * itemsize);
+        if (repeat)
+          for (std::int64_t i = 0; i < n; ++i)
+            std::memcpy(sorted.data() + i * itemsize, sorted.data() + random() % ((n + 2) / 3) * itemsize,
+                        static_cast<std::size_t>(itemsize));
+        SortArgs sort{};
+        sort.dtype = dtype;
+        sort.stable = true;
+        sort.rows = 1;
+        sort.n = n;
+        sort.keys_in = sort.keys_out = sorted.data();
+        host_kernels::sort(sort);
+        std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), random);
+        const DeviceBytes device_sorted(sorted.data(), sorted.size());
+        const DeviceBytes device_order(order.data(), order.size() * 8);
+        const bool ordered = random() % 2 == 0;
+        std::int64_t wanted_count = -1, count = -1;
+        std::vector<std::int64_t> wanted[3] = {order, order, order};
+        Bytes wanted_values(sorted.size());
+        RunsArgs args{};
+        args.dtype = dtype;
+        args.equal_nan = random() % 2 == 0;
+        args.n = n;
+        args.sorted = sorted.data();
+        args.order = ordered ? order.data() : nullptr;
+        args.values = wanted_values.data();
+        args.first = wanted[0].data();
+        args.lengths = wanted[1].data();
+        args.inverse = wanted[2].data();
+        args.count = &wanted_count;
+        host_kernels::runs(args);
+        const DeviceBytes values(sorted.size()), first(order.size() * 8), lengths(order.size() * 8),
+            inverse(order.size() * 8);
+        args.sorted = device_sorted.data();
+        args.order = ordered ? device_order.as<std::int64_t>() : nullptr;
+        args.values = values.data();
+        args.first = first.as<std::int64_t>();
+        args.lengths = lengths.as<std::int64_t>();
+        args.inverse = inverse.as<std::int64_t>();
+        args.count = &count;
+        args.workspace = workspace.get();
+        args.stream = kLegacyStream;
+        const std::string what = std::string(info(dtype).name) + " " + std::to_string(n);
+        DEVICE_CHECK(cuda_kernels::runs(args) == 0, what);
+        DEVICE_CHECK(count == wanted_count && count > 0, what);
+        const auto runs = static_cast<std::size_t>(wanted_count);
+        DEVICE_CHECK(std::memcmp(values.get().data(), wanted_values.data(), runs * info(dtype).itemsize) == 0, what);
+        DEVICE_CHECK(std::memcmp(first.get().data(), wanted[0].data(), runs * 8) == 0, what);
+        DEVICE_CHECK(std::memcmp(lengths.get().data(), wanted[1].data(), runs * 8) == 0, what);
+        DEVICE_CHECK(std::memcmp(inverse.get().data(), wanted[2].data(), order.size() * 8) == 0, what);
+        args.values = nullptr;
+        args.first = args.lengths = args.inverse = nullptr;
+        args.workspace = workspace.get();
+        count = -1;
+        DEVICE_CHECK(cuda_kernels::runs(args) == 0 && count == wanted_count, what);
+      }
+  }
+}
+
 // Dims of every number, at each alignment that a dtype allows, and strides of either sign.
 void compare_triangles() {
   std::mt19937 random(39);
@@ -451,6 +524,7 @@ int main(int argc, char** argv) {
   compare_joins();
   check_clamping();
   compare_nonzero();
+  compare_runs();
   compare_search();
   const int rc = testing::report();
   if (rc == 0 && testing::has_option(argc, argv, "--bench")) bench_all();

@@ -191,7 +191,7 @@ def test_repeats_of_nothing_between_others(counts, device):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "complex64"])
-@pytest.mark.parametrize("size", SCATTERED)
+@pytest.mark.parametrize("size", [*SCATTERED, 8191, 8192, 8193, 16385])
 def test_unique_values_with_their_positions(size, dtype, device):
     x = np.random.default_rng(size).integers(-90, 90, (size, 1)).astype(dtype)
     got = nd.unique_all(nd.asarray(x, device=device))
