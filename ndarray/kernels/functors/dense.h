@@ -1,4 +1,4 @@
-// What DenseOp computes of an element of each input. In: their type; First and Second: of what it writes.
+// What DenseOp computes of an element of each input.
 #pragma once
 
 #include "ndarray/kernels/api.h"
@@ -10,14 +10,19 @@ namespace dlbridge::nd {
 
 struct Nothing {};  // there is no second result
 
-template <class T>
-struct SplitExponents {
+// inputs: how many, of T; First_ and Second_: what it writes.
+template <class T, int inputs, class First_ = T, class Second_ = Nothing>
+struct DenseFunction {
   using In = T;
-  using First = T;
-  using Second = std::int32_t;
-  static constexpr int kInputs = 1;
+  using First = First_;
+  using Second = Second_;
+  static constexpr int kInputs = inputs;
+};
+
+template <class T>
+struct SplitExponents : DenseFunction<T, 1, T, std::int32_t> {
   explicit SplitExponents(const DenseArgs&) noexcept {}
-  DLBRIDGE_ND_HD void operator()(T x, T, First& mantissa, Second& exponent) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T, T& mantissa, std::int32_t& exponent) const noexcept {
     const FloatParts<T> parts = split_exponent(x);
     mantissa = parts.mantissa;
     exponent = parts.exponent;
@@ -25,13 +30,9 @@ struct SplitExponents {
 };
 
 template <class T>
-struct SplitWholes {
-  using In = T;
-  using First = T;
-  using Second = T;
-  static constexpr int kInputs = 1;
+struct SplitWholes : DenseFunction<T, 1, T, T> {
   explicit SplitWholes(const DenseArgs&) noexcept {}
-  DLBRIDGE_ND_HD void operator()(T x, T, First& fraction, Second& whole) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T, T& fraction, T& whole) const noexcept {
     using A = arith_t<T>;
     const A value = load(&x), before = std::trunc(value);
     const A rest = fn::is_inf(value) ? A(0) : value - before;
@@ -41,13 +42,9 @@ struct SplitWholes {
 };
 
 template <class T>
-struct Divide {
-  using In = T;
-  using First = T;
-  using Second = T;
-  static constexpr int kInputs = 2;
+struct Divide : DenseFunction<T, 2, T, T> {
   explicit Divide(const DenseArgs&) noexcept {}
-  DLBRIDGE_ND_HD void operator()(T x, T y, First& quotient, Second& rest) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T y, T& quotient, T& rest) const noexcept {
     const arith_t<T> a = load(&x), b = load(&y);
     quotient = cast<T>(fn::floor_divide(a, b));
     rest = cast<T>(fn::remainder(a, b));
@@ -56,17 +53,13 @@ struct Divide {
 
 // Each step is rounded to the dtype, as where each is a function of its own.
 template <class T>
-struct IsClose {
-  using In = T;
-  using First = bool;
-  using Second = Nothing;
+struct IsClose : DenseFunction<T, 2, bool> {
   using Real = real_t<T>;
-  static constexpr int kInputs = 2;
   explicit IsClose(const DenseArgs& args) noexcept
       : absolute(rounded(cast<Real>(args.numbers[0]))),
         relative(rounded(cast<Real>(args.numbers[1]))),
         equal_nan(args.flag) {}
-  DLBRIDGE_ND_HD void operator()(T x, T y, First& close, Second&) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T y, bool& close, Nothing&) const noexcept {
     const arith_t<T> a = load(&x), b = load(&y);
     const auto bound = fn::add(absolute, round(fn::multiply(relative, fn::absolute(b))));
     const bool near = round(fn::absolute(fn::subtract(a, b))) <= round(bound);
@@ -89,15 +82,11 @@ arith_t<T> number_as(double number) noexcept {
 }
 
 template <class T>
-struct ReplaceSpecials {
-  using In = T;
-  using First = T;
-  using Second = Nothing;
+struct ReplaceSpecials : DenseFunction<T, 1> {
   using A = arith_t<T>;
-  static constexpr int kInputs = 1;
   explicit ReplaceSpecials(const DenseArgs& args) noexcept
       : nan(number_as<T>(args.numbers[0])), high(number_as<T>(args.numbers[1])), low(number_as<T>(args.numbers[2])) {}
-  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T, T& out, Nothing&) const noexcept {
     const A value = load(&x), bounded = !fn::is_inf(value) ? value : value > A(0) ? high : low;
     out = cast<T>(fn::is_nan(value) ? nan : bounded);
   }
@@ -107,15 +96,9 @@ struct ReplaceSpecials {
 };
 
 template <class T>
-struct ReplaceNan {
-  using In = T;
-  using First = T;
-  using Second = Nothing;
-  static constexpr int kInputs = 1;
+struct ReplaceNan : DenseFunction<T, 1> {
   explicit ReplaceNan(const DenseArgs& args) noexcept : number(cast<T>(args.numbers[0])) {}
-  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
-    out = fn::is_nan(load(&x)) ? number : x;
-  }
+  DLBRIDGE_ND_HD void operator()(T x, T, T& out, Nothing&) const noexcept { out = fn::is_nan(load(&x)) ? number : x; }
 
  private:
   T number;
@@ -123,14 +106,10 @@ struct ReplaceNan {
 
 // Each step is rounded to the dtype, as above.
 template <class T, bool divides_first>
-struct RoundAt {
-  using In = T;
-  using First = T;
-  using Second = Nothing;
+struct RoundAt : DenseFunction<T, 1> {
   using A = arith_t<T>;
-  static constexpr int kInputs = 1;
   explicit RoundAt(const DenseArgs& args) noexcept : scale(number_as<T>(args.numbers[0])) {}
-  DLBRIDGE_ND_HD void operator()(T x, T, First& out, Second&) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T, T& out, Nothing&) const noexcept {
     const A value = load(&x);
     const T scaled = cast<T>(divides_first ? value / scale : value * scale);
     const A whole = std::rint(load(&scaled));
@@ -142,13 +121,9 @@ struct RoundAt {
 };
 
 template <class T>
-struct ScaleByPowers {
-  using In = T;
-  using First = T;
-  using Second = Nothing;
-  static constexpr int kInputs = 2;
+struct ScaleByPowers : DenseFunction<T, 2> {
   explicit ScaleByPowers(const DenseArgs&) noexcept {}
-  DLBRIDGE_ND_HD void operator()(T x, T power, First& out, Second&) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T power, T& out, Nothing&) const noexcept {
     constexpr int kFarthest = 5000;  // from zero to infinity, and back
     out = std::scalbn(x, power >= T(kFarthest)   ? kFarthest
                          : power > T(-kFarthest) ? static_cast<int>(power)
