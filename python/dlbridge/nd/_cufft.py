@@ -79,6 +79,24 @@ def _layout(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -
     return embedding, stride, distance if batch > 1 else prod(embedding) * stride
 
 
+_Key = tuple[int, ...]
+
+
+@lru_cache(1024)
+def _layouts(
+    shape: _Key, strides: _Key, itemsize: int, axes: _Key, extents: _Key, real: bool
+) -> tuple[_Key, Layout, Layout] | None:
+    """The shape of the result, how the array lies, and the dense result; None where there is no plan for that."""
+    result = list(shape)
+    for axis, extent in zip(axes, extents, strict=True):
+        result[axis] = extent
+    if real:
+        result[axes[-1]] = extents[-1] // 2 + 1
+    read = _layout(shape, [step // itemsize for step in strides], axes)
+    written = _layout(result, _dense_strides(result), axes)
+    return None if read is None or written is None else (tuple(result), read, written)
+
+
 class _Plan:
     """How one layout is transformed on one device. It has one stream and one work area at a time: hence the lock."""
 
@@ -132,17 +150,12 @@ def _plan(x: ndarray, axes: tuple[int, ...], extents: tuple[int, ...], wanted: D
         if found is not None:
             _plans.move_to_end(key)
             return found
-        shape = list(x.shape)
-        strides = [step // x.itemsize for step in x.strides]
-        for axis, extent in zip(axes, extents, strict=True):
-            shape[axis] = extent
-        if given.kind == "f":
-            shape[axes[-1]] = extents[-1] // 2 + 1
-        read, written = _layout(x.shape, strides, axes), _layout(shape, _dense_strides(shape), axes)
-        if read is None or written is None:
+        layouts = _layouts(x.shape, x.strides, x.itemsize, axes, extents, given.kind == "f")
+        if layouts is None:
             return None
+        shape, read, written = layouts
         batch = prod(extent for axis, extent in enumerate(shape) if axis not in axes)
-        found = _Plan(device, tuple(shape), extents, batch, (given.name, read), (wanted.name, written))
+        found = _Plan(device, shape, extents, batch, (given.name, read), (wanted.name, written))
         _plans[key] = found
         if len(_plans) > _MOST_PLANS:
             _plans.popitem(last=False)
@@ -167,11 +180,15 @@ def _run(
     # Numbers are loaded in pairs, also those of real arrays.
     pair = 2 * x.itemsize if x.dtype.kind == "f" else x.itemsize
     plan = None if x.data_ptr % pair else _plan(x, axes, extents, wanted)
+    if plan is None:  # unless the axes stand in the middle, a copy will do
+        dense = tuple(_dense_strides(x.shape))
+        if _layouts(x.shape, dense, 1, axes, extents, x.dtype.kind == "f") is not None:
+            x, ours = x.copy("C"), True
+            plan = _plan(x, axes, extents, wanted)
     if plan is None:
         last = tuple(range(x.ndim - len(axes), x.ndim))
         moved = moveaxis(x, axes, last).copy("C")
-        found = _run(moved, last, extents, wanted, direction, True, out if axes == last else None)
-        return found if axes == last else moveaxis(found, last, axes).copy("C")
+        return moveaxis(_run(moved, last, extents, wanted, direction, True), last, axes).copy("C")
     if out is None:
         out = x if ours and plan.in_place else _native.empty(plan.shape, wanted, device=plan.where)
     plan.run(x, out, direction)
@@ -240,6 +257,9 @@ def _from_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: 
     return result
 
 
+_SHORT = 1 << 15  # data points: as complex numbers these take less time than two halves, which are a kernel more
+
+
 def _of_reals(x: ndarray, wanted: DType, direction: int) -> ndarray:
     """All of the transform of a vector of real numbers: half of it, and its mirror image."""
     n = x.size
@@ -285,14 +305,23 @@ def _request(
 _FROM_ALL = ("", "i", "r", "ih")  # kinds that read all that they are given: the others ignore imaginary parts
 
 
+def _widened(x: ndarray, dtype: DType, factor: float) -> tuple[ndarray, float]:
+    """Real numbers as complex ones, times a factor, as the copy costs no more then; and what is left of the factor."""
+    if factor == 1 or x.dtype.kind == "c":
+        return x.astype(dtype, copy=False), factor
+    return _native.multiply(x, factor, dtype=dtype), 1
+
+
 def transform(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int], norm: str | None) -> ndarray:
     """A transform of an array of float32, float64 or a complex dtype of these; real ones are made complex where needed.
 
     name: NumPy's: fft, ifftn, rfft, hfft and so on. extents: of the real side, one for each axis.
     """
     kind, dtype, direction, factor, plan = _request(name, x.dtype.name, x.shape, tuple(extents), tuple(axes), norm)
-    of_reals = plan is not None and x.ndim == 1 and x.dtype.kind == "f" and kind in ("", "i")
-    wide = x if of_reals or kind in ("r", "ih") else x.astype(dtype, copy=False)
+    of_reals = plan is not None and x.ndim == 1 and x.dtype.kind == "f" and kind in ("", "i") and x.size > _SHORT
+    wide = x
+    if not (of_reals or kind in ("r", "ih") or x.dtype is dtype):
+        wide, factor = _widened(x, dtype, factor)
     if of_reals:
         result = _of_reals(x, dtype, direction)
     elif plan is not None:

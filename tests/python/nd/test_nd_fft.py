@@ -111,6 +111,21 @@ def test_layouts(name, layout):
     compare(name, x)
 
 
+@pytest.mark.parametrize("axes", [(1,), (0, 1), (1, 2), (0, 2), (2, 0, 1)], ids=str)
+@pytest.mark.parametrize("layout", ["transposed", "broadcast"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_axes_of_what_lies_otherwise_times_a_factor(name, layout, axes):
+    x = LAYOUTS[layout](values((4, 3, 5), "float64" if name in OF_REAL else "complex128"))
+    compare(name, x, axes=axes, norm="ortho")
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("size", [2, 9, 1 << 15, (1 << 15) + 1, (1 << 16) + 2])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_vectors_of_real_numbers_short_and_long(name, size, norm):
+    compare(name, values((size,), "float64"), norm=norm)
+
+
 @pytest.mark.parametrize("name", ONE + SEVERAL)
 def test_bfloat16_by_way_of_float32(name):
     x = values((3, 8), "float32").round(1)
