@@ -92,10 +92,16 @@ def apart(got: Any, want: Any, ulps: float, form_only: bool, size: Any = None) -
 def span(x: Any) -> range:
     """The addresses of an array's memory; none of anything else."""
     interface = getattr(x, "__array_interface__", None) or getattr(x, "__cuda_array_interface__", None)
-    if isinstance(interface, dict) and interface.get("data"):
-        begin = interface["data"][0]
+    if not (isinstance(interface, dict) and interface.get("data") and x.nbytes):
+        return range(0)
+    begin, strides = interface["data"][0], interface.get("strides")
+    if strides is None:
         return range(begin, begin + x.nbytes)
-    return range(0)
+    steps = [(extent - 1) * stride for extent, stride in zip(interface["shape"], strides, strict=True)]
+    item = int(interface["typestr"][2:])
+    return range(
+        begin + sum(step for step in steps if step < 0), begin + sum(step for step in steps if step > 0) + item
+    )
 
 
 def shares(call: Call, case: Case) -> bool:
