@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from dlbridge import CudaError
 from dlbridge.nd import _native
 
 TYPE_CHECKING = False
@@ -37,6 +38,8 @@ def compiled(function: Callable[..., ndarray]) -> Callable[..., ndarray]:
         if fused is not None:
             try:
                 return fused(*args)
+            except CudaError:  # as the steps will say, unless it was the kernel's alone
+                pass
             except RuntimeError:  # no NVRTC, or one that is older than the device
                 _fused[function] = None
         return function(*args)

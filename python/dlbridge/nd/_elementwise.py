@@ -45,7 +45,9 @@ def imag(val: ArrayLike, /) -> ndarray:
 def angle(z: ArrayLike, deg: bool = False) -> ndarray:
     """The angle of complex numbers in the plane, in radians or degrees."""
     z = as_array(z)
-    if kind_of(z.dtype) == "b":
+    if kind_of(z.dtype) == "b":  # none is negative; a stand-in, while fuse() records, is no array
+        if isinstance(z, ndarray):
+            return _native.zeros(z.shape, "float64", device=z.device)
         z = z.astype("int64")
     radians: ndarray = _native.arctan2(z.imag if kind_of(z.dtype) == "c" else 0, z.real)
     return radians * (180 / _PI) if deg else radians
@@ -53,8 +55,9 @@ def angle(z: ArrayLike, deg: bool = False) -> ndarray:
 
 def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are within `tol` (of eps where above 1) of 0, else the array. Waits."""
-    a = as_array(a)
-    if kind_of(a.dtype) != "c":
+    if not isinstance(a, ndarray):
+        a = as_array(a)
+    if a.dtype.kind != "c":
         return a
     from dlbridge.nd._dtypes import finfo
 

@@ -64,14 +64,12 @@ def _weights(operation: str, weights: ArrayLike, x: ndarray) -> ndarray:
 
 def _largest_of_naturals(x: ndarray) -> int:
     """The largest of integers from 0 on. ValueError for others."""
-    signed = kind_of(x.dtype) == "i"
-    if signed and isinstance(x, _native.HostArray):  # in one walk: read as unsigned, the negative ones are the largest
-        found = int(x.view(f"u{x.dtype.name}").max())
-        if found >> (8 * x.itemsize - 1) == 0:
-            return found
-    if signed and int(x.min()) < 0:
+    if kind_of(x.dtype) != "i":
+        return int(x.max())
+    found = int(x.view(f"u{x.dtype.name}").max())  # in one walk: read as unsigned, the negative ones are the largest
+    if found >> (8 * x.itemsize - 1) != 0:
         raise ValueError(f"bincount(): x holds {int(x.min())}; it counts integers from 0 on")
-    return int(x.max())
+    return found
 
 
 def _counts(x: ndarray, n: int) -> ndarray:

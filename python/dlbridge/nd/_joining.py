@@ -62,23 +62,24 @@ def stack(
     return _native.stack(arrays, axis, out, dtype, casting)
 
 
-def _many(tup: Sequence[ArrayLike], view: Any) -> list[ndarray]:
-    return [view(a) for a in as_arrays(*tup)]
-
-
-def _at_least_2d(a: ndarray) -> ndarray:
-    return a if a.ndim >= 2 else a.reshape(1, a.size)
+def _many(tup: Sequence[ArrayLike], ndim: int, view: Any) -> Sequence[ndarray]:
+    """The arrays, those of fewer dimensions by what `view` makes of them."""
+    given: Any = tup if isinstance(tup, (list, tuple)) else tuple(tup)
+    for a in given:
+        if not isinstance(a, ndarray) or a.ndim < ndim:
+            return [a if a.ndim >= ndim else view(a) for a in as_arrays(*given)]
+    return given
 
 
 def hstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
     """concatenate() along axis 1, or along axis 0 of vectors."""
-    arrays = _many(tup, lambda a: a if a.ndim else a.reshape(1))
+    arrays = _many(tup, 1, lambda a: a.reshape(1))
     return _native.concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1, None, dtype, casting)
 
 
 def vstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> ndarray:
     """concatenate() along axis 0; vectors are rows."""
-    return _native.concatenate(_many(tup, _at_least_2d), 0, None, dtype, casting)
+    return _native.concatenate(_many(tup, 2, lambda a: a.reshape(1, a.size)), 0, None, dtype, casting)
 
 
 row_stack = vstack
@@ -86,12 +87,12 @@ row_stack = vstack
 
 def dstack(tup: Sequence[ArrayLike]) -> ndarray:
     """concatenate() along axis 2, of arrays that atleast_3d() made fit."""
-    return _native.concatenate(_many(tup, atleast_3d), 2)
+    return _native.concatenate(_many(tup, 3, atleast_3d), 2)
 
 
 def column_stack(tup: Sequence[ArrayLike]) -> ndarray:
     """concatenate() along axis 1; vectors are columns."""
-    return _native.concatenate(_many(tup, lambda a: a if a.ndim >= 2 else a.reshape(a.size, 1)), 1)
+    return _native.concatenate(_many(tup, 2, lambda a: a.reshape(a.size, 1)), 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> ndarray:

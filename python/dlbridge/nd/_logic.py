@@ -48,6 +48,8 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> ndarra
     x, y = as_arrays(a1, a2)
     if x.shape != y.shape:
         return _bool_array(False, x)
+    if x is y and not is_inexact(x):
+        return _bool_array(True, x)
     same: ndarray = x == y
     if equal_nan and is_inexact(x) and is_inexact(y):
         same |= _native.isnan(x) & _native.isnan(y)
@@ -69,12 +71,12 @@ def isscalar(element: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
-    return as_array(x).dtype.kind == "c"
+    return (x if isinstance(x, ndarray) else as_array(x)).dtype.kind == "c"
 
 
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex."""
-    return not iscomplexobj(x)
+    return (x if isinstance(x, ndarray) else as_array(x)).dtype.kind != "c"
 
 
 def _imaginary_is_zero(a: ndarray, wanted: bool) -> ndarray:
@@ -82,9 +84,7 @@ def _imaginary_is_zero(a: ndarray, wanted: bool) -> ndarray:
     if a.dtype.kind == "c":
         imaginary = a.imag
         return imaginary == 0 if wanted else imaginary != 0
-    result = _native.empty(a.shape, BY_NAME["bool"], device=a.device)
-    result.fill(wanted)
-    return result
+    return (_native.ones if wanted else _native.zeros)(a.shape, BY_NAME["bool"], device=a.device)
 
 
 def iscomplex(x: ArrayLike) -> ndarray:

@@ -27,6 +27,8 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions of `a`: of an array of any library its own, 0 of anything that is none."""
+    if isinstance(a, ndarray):
+        return a.ndim
     own = getattr(a, "ndim", None)
     if isinstance(own, int):
         return own
@@ -35,7 +37,8 @@ def ndim(a: ArrayLike) -> int:
 
 def size(a: ArrayLike, axis: int | None = None) -> int:
     """The number of elements of `a`, or its extent along `axis`."""
-    a = as_array(a)
+    if not isinstance(a, ndarray):
+        a = as_array(a)
     return a.size if axis is None else a.shape[normalize_axis(axis, a.ndim, "size")]
 
 
