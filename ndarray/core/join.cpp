@@ -84,6 +84,27 @@ bool one_dim(const Tensor& x, int first, int end, std::int64_t& extent, std::int
 constexpr std::int64_t kShortPiece = 1024;
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 22;
 
+// The rows of a part: the dims before `inner` as one, and those from there to the axis.
+bool fill_rows(const Tensor& part, int inner, int axis, int k, JoinArgs& args) {
+  std::int64_t outer = 1;
+  if (!one_dim(part, 0, inner, outer, args.outer_strides[k]) ||
+      !one_dim(part, inner, axis, args.inner_rows, args.row_strides[k]))
+    return false;
+  args.rows = outer * args.inner_rows;
+  return true;
+}
+
+// Rows of one dim if they can be, else of two that are the same of all parts; false where they are of more.
+bool fill_all_rows(Parts parts, int axis, JoinArgs& args) {
+  for (int inner = 0; inner < std::max(axis, 1); ++inner) {
+    int k = 0;
+    const bool fits = std::ranges::all_of(
+        parts, [&](const Tensor* part) { return part->size == 0 || fill_rows(*part, inner, axis, k++, args); });
+    if (fits) return true;
+  }
+  return false;
+}
+
 // Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short
 // that what lies between them in a sector is written by another.
 bool fill_join(Parts parts, int axis, const Tensor& target, JoinArgs& args) {
@@ -96,16 +117,17 @@ bool fill_join(Parts parts, int axis, const Tensor& target, JoinArgs& args) {
     if (part->size == 0) continue;
     if (args.parts == kJoinedParts || dtype_of(*part) != dtype_of(target)) return false;
     const int k = args.parts++;
-    if (!one_dim(*part, 0, axis, args.rows, args.row_strides[k]) ||
-        !one_dim(*part, axis, part->dl.ndim, args.lengths[k], args.strides[k]))
-      return false;
+    if (!one_dim(*part, axis, part->dl.ndim, args.lengths[k], args.strides[k])) return false;
     args.in[k] = part->dl.data;
     longest = std::max(longest, args.lengths[k]);
-    places |= reinterpret_cast<std::uintptr_t>(args.in[k]) | static_cast<std::uintptr_t>(args.row_strides[k]) |
-              static_cast<std::uintptr_t>(args.strides[k]);
+    places |= reinterpret_cast<std::uintptr_t>(args.in[k]) | static_cast<std::uintptr_t>(args.strides[k]);
   }
-  return args.parts > 1 && places % static_cast<std::uintptr_t>(args.itemsize) == 0 &&
-         (longest * args.itemsize <= kShortPiece || target.nbytes() <= kFewBytes);
+  if (args.parts < 2 || !(longest * args.itemsize <= kShortPiece || target.nbytes() <= kFewBytes) ||
+      !fill_all_rows(parts, axis, args))
+    return false;
+  for (int k = 0; k < args.parts; ++k)
+    places |= static_cast<std::uintptr_t>(args.outer_strides[k]) | static_cast<std::uintptr_t>(args.row_strides[k]);
+  return places % static_cast<std::uintptr_t>(args.itemsize) == 0;
 }
 
 Status join_by_kernel(Parts parts, const Tensor& target, JoinArgs& args) {

@@ -230,16 +230,19 @@ struct TriangleArgs {
 inline constexpr int kJoinedParts = 16;
 
 // The rows of out, which is dense: each is a piece of every part, one after the other. What concatenate() and stack()
-// give, where the rows are of axis 0 up to the one that they join along, and a piece of what is behind that.
+// give, where the rows are of axis 0 up to the one that they join along, in one dim or two, and a piece of what is
+// behind that.
 struct JoinArgs {
   int itemsize;  // 1, 2, 4, 8, 16; all data and strides are multiples of it
   int parts;
   std::int64_t rows;
+  std::int64_t inner_rows;  // of the inner dim, of which `rows` is a multiple
   const void* in[kJoinedParts];
-  std::int64_t lengths[kJoinedParts];      // elements of a piece, at least 1
-  std::int64_t row_strides[kJoinedParts];  // bytes
-  std::int64_t strides[kJoinedParts];      // of the elements of a piece, bytes
-  void* out;                               // at a multiple of 16
+  std::int64_t lengths[kJoinedParts];        // elements of a piece, at least 1
+  std::int64_t outer_strides[kJoinedParts];  // bytes
+  std::int64_t row_strides[kJoinedParts];    // of the inner dim, bytes
+  std::int64_t strides[kJoinedParts];        // of the elements of a piece, bytes
+  void* out;                                 // at a multiple of 16
   StreamHandle stream;
 };
 

@@ -15,9 +15,12 @@ struct JoinParams {
   U size;
   int parts;
   BasicDivider<U> row_length;
+  BasicDivider<U> inner_rows;
+  bool is_outer;  // there are rows of an outer dim
   U ends[kJoinedParts];
   U lengths[kJoinedParts];
   const unsigned char* in[kJoinedParts];
+  std::int64_t outer_strides[kJoinedParts];
   std::int64_t row_strides[kJoinedParts];
   std::int64_t strides[kJoinedParts];
 };
@@ -32,7 +35,12 @@ __global__ void __launch_bounds__(kWriters) join_rows(const __grid_constant__ Jo
   int part = 0;
   while (column >= p.ends[part]) ++part;
   U left = p.ends[part] - column;  // of the piece
-  const auto row_of = [&p](int k, U r) { return p.in[k] + static_cast<std::int64_t>(r) * p.row_strides[k]; };
+  const auto row_of = [&p](int k, U r) {
+    if (!p.is_outer) return p.in[k] + static_cast<std::int64_t>(r) * p.row_strides[k];
+    const U inner = p.inner_rows.split(r);
+    return p.in[k] + static_cast<std::int64_t>(r) * p.outer_strides[k] +
+           static_cast<std::int64_t>(inner) * p.row_strides[k];
+  };
   const unsigned char* from = row_of(part, row) + static_cast<std::int64_t>(p.lengths[part] - left) * p.strides[part];
   WideValue<T> values;
 #pragma unroll
@@ -56,11 +64,14 @@ int join_as(const JoinArgs& args, std::int64_t row_length) {
   p.size = static_cast<U>(args.rows * row_length);
   p.parts = args.parts;
   p.row_length = BasicDivider<U>::of(row_length);
+  p.inner_rows = BasicDivider<U>::of(args.inner_rows);
+  p.is_outer = args.inner_rows < args.rows;
   U end = 0;
   for (int k = 0; k < args.parts; ++k) {
     p.lengths[k] = static_cast<U>(args.lengths[k]);
     p.ends[k] = end += p.lengths[k];
     p.in[k] = static_cast<const unsigned char*>(args.in[k]);
+    p.outer_strides[k] = args.outer_strides[k];
     p.row_strides[k] = args.row_strides[k];
     p.strides[k] = args.strides[k];
   }

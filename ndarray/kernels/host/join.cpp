@@ -12,7 +12,9 @@ int join_rows(const JoinArgs& args) {
   auto* out = static_cast<unsigned char*>(args.out);
   for (std::int64_t row = 0; row < args.rows; ++row) {
     for (int k = 0; k < args.parts; ++k) {
-      const auto* const from = static_cast<const unsigned char*>(args.in[k]) + row * args.row_strides[k];
+      const auto* const from = static_cast<const unsigned char*>(args.in[k]) +
+                               row / args.inner_rows * args.outer_strides[k] +
+                               row % args.inner_rows * args.row_strides[k];
       const std::int64_t length = args.lengths[k], stride = args.strides[k];
       for (std::int64_t i = 0; i < length; ++i, out += kSize) std::memcpy(out, from + i * stride, kSize);
     }

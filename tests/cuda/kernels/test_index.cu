@@ -405,7 +405,9 @@ void compare_joins() {
     JoinArgs args{};
     args.itemsize = 1 << (trial % 5);
     args.parts = 2 + static_cast<int>(random() % (trial % 4 == 0 ? kJoinedParts - 1 : 3));
-    args.rows = 1 + random() % (trial % 6 == 0 ? 20000 : 300);
+    args.inner_rows = 1 + random() % (trial % 6 == 0 ? 2000 : 100);
+    const std::int64_t outer = trial % 5 < 2 ? 1 : 1 + static_cast<std::int64_t>(random() % 10);
+    args.rows = outer * args.inner_rows;
     std::vector<Bytes> in;
     std::deque<DeviceBytes> there;  // they do not move
     std::vector<std::int64_t> starts;
@@ -415,9 +417,11 @@ void compare_joins() {
       args.strides[k] = args.itemsize * (trial % 2 == 0 ? 1 : static_cast<std::int64_t>(random() % 5) - 2);
       args.row_strides[k] = args.itemsize * (static_cast<std::int64_t>(random() % 100) - 50);
       if (trial % 2 == 0) args.row_strides[k] = args.lengths[k] * args.strides[k];
+      args.outer_strides[k] = args.itemsize * (static_cast<std::int64_t>(random() % 3000) - 1500);
       std::int64_t start = 0, end = args.itemsize;
       (args.strides[k] < 0 ? start : end) += (args.lengths[k] - 1) * args.strides[k];
-      (args.row_strides[k] < 0 ? start : end) += (args.rows - 1) * args.row_strides[k];
+      (args.row_strides[k] < 0 ? start : end) += (args.inner_rows - 1) * args.row_strides[k];
+      (args.outer_strides[k] < 0 ? start : end) += (outer - 1) * args.outer_strides[k];
       in.push_back(random_bytes(random, end - start));
       starts.push_back(start);
       row_length += args.lengths[k];
