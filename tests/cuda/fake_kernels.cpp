@@ -129,17 +129,31 @@ int scatter(const IndexArgs& args) {
   return 0;
 }
 
-// Waits for the count, and with the GIL held would wait forever where a host function needs that: refused here.
-int nonzero(const NonzeroArgs& args) {
+// For the count; with the GIL held that would be forever where a host function needs it: refused here.
+template <class Args>
+int wait_for_count(const Args& args) {
   const auto holds_gil = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_Check"));
   constexpr int kNotPermitted = 800;
   if (holds_gil != nullptr && holds_gil() != 0) return kNotPermitted;
   if (const int code = synchronize(args.stream); code != 0) return code;
-  if (args.workspace.get(64) == nullptr) return kErrorMemory;
+  return args.workspace.get(64) == nullptr ? kErrorMemory : 0;
+}
+
+int nonzero(const NonzeroArgs& args) {
+  if (const int code = wait_for_count(args); code != 0) return code;
   const auto* mask = static_cast<const unsigned char*>(args.mask);
   *args.count = 0;
   for (std::int64_t i = 0; i < args.n; ++i)
     if (mask[i] != 0) args.positions[(*args.count)++] = i;
+  return 0;
+}
+
+int runs(const RunsArgs& args) {
+  if (args.dtype != DType::kFloat32) return kErrorUnsupported;
+  if (const int code = wait_for_count(args); code != 0) return code;
+  const auto* sorted = static_cast<const float*>(args.sorted);
+  auto* const values = static_cast<float*>(args.values);
+  *args.count = std::unique_copy(sorted, sorted + args.n, values) - values;
   return 0;
 }
 
@@ -166,6 +180,7 @@ constexpr Backend kFake{
     refuse<IndexArgs>,
     scatter,
     nonzero,
+    runs,
     refuse<SearchArgs>,
     refuse<TriangleArgs>,
     refuse<JoinArgs>,

@@ -231,6 +231,7 @@ def test_what_waits_for_the_device_lets_go_of_the_gil():
     mask[3] = False
     (positions,) = nd.nonzero(nd.asarray(mask, device="cuda:0"))  # the fake refuses to wait with it
     np.testing.assert_array_equal(positions.get(), np.flatnonzero(mask))
+    assert nd.unique(device_array([2, 1, 2, 1])).get().tolist() == [1, 2]
 
 
 def test_inside_a_device_block_arrays_of_other_gpus_are_moved_there():

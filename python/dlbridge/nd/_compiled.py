@@ -14,7 +14,30 @@ if TYPE_CHECKING:
 
 ndarray = _native.ndarray
 
-_fused: dict[Callable[..., ndarray], Any] = {}  # None: no kernel can be had
+_kernels: dict[Any, Any] = {}  # what was made for a key; None: no kernel can be had
+
+
+def _by_kernel(key: Any, make: Callable[[], Any], *args: Any, **keywords: Any) -> ndarray | None:
+    """What the kernel gives that `make` makes at the first call; None where none can be had: then there are steps."""
+    try:
+        kernel = _kernels[key]
+    except KeyError:
+        kernel = _kernels[key] = make()
+    if kernel is None:
+        return None
+    try:
+        result: ndarray = kernel(*args, **keywords)
+    except CudaError:  # as the steps will say, unless it was the kernel's alone
+        return None
+    except RuntimeError:  # no NVRTC, or one that is older than the device
+        _kernels[key] = None
+        return None
+    return result
+
+
+def _takes(x: Any) -> bool:
+    """Whether a kernel is for it: an array on a device, and no graph is captured, in which nothing is compiled."""
+    return isinstance(x, _native.CudaArray) and not _native.get_current_stream().is_capturing()
 
 
 def compiled(function: Callable[..., ndarray]) -> Callable[..., ndarray]:
@@ -24,31 +47,37 @@ def compiled(function: Callable[..., ndarray]) -> Callable[..., ndarray]:
     captured, which takes the steps.
     """
 
+    def make() -> Any:
+        from dlbridge.nd._kernels.fusion import fuse
+
+        return fuse(function, kernel_name=f"fused_{function.__name__.lstrip('_')}")
+
     @functools.wraps(function)
     def call(*args: Any) -> ndarray:
-        if not isinstance(args[0], _native.CudaArray) or _native.get_current_stream().is_capturing():
-            return function(*args)
-        try:
-            fused = _fused[function]
-        except KeyError:
-            from dlbridge.nd._kernels.fusion import fuse
+        found = _by_kernel(function, make, *args) if _takes(args[0]) else None
+        return function(*args) if found is None else found
 
-            name = f"fused_{function.__name__.lstrip('_')}"
-            fused = _fused[function] = fuse(function, kernel_name=name)
-        if fused is not None:
-            try:
-                return fused(*args)
-            except CudaError:  # as the steps will say, unless it was the kernel's alone
-                pass
-            except RuntimeError:  # no NVRTC, or one that is older than the device
-                _fused[function] = None
-        return function(*args)
+    return call
+
+
+def reduction(
+    inputs: str, output: str, value: str, joined: str, result: str, identity: str, name: str, **options: Any
+) -> Callable[..., ndarray | None]:
+    """A ReductionKernel, called as one; what it gives is None where compiled() would take the steps."""
+
+    def make() -> Any:
+        from dlbridge.nd._kernels.reduction import ReductionKernel
+
+        return ReductionKernel(inputs, output, value, joined, result, identity, name, **options)
+
+    def call(x: ndarray, *args: Any, **keywords: Any) -> ndarray | None:
+        return _by_kernel(name, make, x, *args, **keywords) if _takes(x) else None
 
     return call
 
 
 def clear_caches() -> None:
     """Forgets what was recorded; compiled kernels stay on disk."""
-    for fused in _fused.values():
-        if fused is not None:
-            fused.clear_cache()
+    for kernel in _kernels.values():
+        if hasattr(kernel, "clear_cache"):
+            kernel.clear_cache()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from dlbridge.nd import _native
-from dlbridge.nd._arguments import as_array, into
+from dlbridge.nd._arguments import as_array, into, normalize_axis
+from dlbridge.nd._compiled import reduction
 from dlbridge.nd._dtypes import is_inexact, kind_of, resolve
 
 TYPE_CHECKING = False
@@ -13,6 +16,69 @@ if TYPE_CHECKING:
     from dlbridge.nd._arguments import ArrayLike, Axis, DTypeLike
 
 ndarray = _native.ndarray
+
+
+# --- on a device: one pass each, of real numbers that are few -------------------------------------------------------
+
+_FEW = 1 << 20  # elements, of which launches take most of the time
+
+_MOMENT = """
+template <class V> struct Moment { V sum; long long count; };
+template <class V> DLBRIDGE_FN Moment<V> moment_of(V x, V y) { return x == x ? Moment<V>{y, 1} : Moment<V>{V(0), 0}; }
+"""
+_JOINED_MOMENTS = "Moment<V>{a.sum + b.sum, a.count + b.count}"
+_EXTREME = """
+struct Extreme { V value; long long at; };
+DLBRIDGE_FN Extreme extreme_of(V x, long long i) { return x == x ? Extreme{x, i} : Extreme{V(0), -1}; }
+DLBRIDGE_FN Extreme extreme_join(const Extreme& a, const Extreme& b) {
+  if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+  if (a.value == b.value) return a.at < b.at ? a : b;
+  return b.value > a.value ? b : a;
+}
+"""
+_VALUES = {"float16": "float", "bfloat16": "float", "float32": "float", "float64": "double"}
+
+
+def _reductions(value: str) -> dict[str, Any]:
+    """Those that compute in one C++ type. means: of the elements; variances: from their means, with ddof; argmax and
+    argmin: the position along an axis, whose elements are `inner` others apart, or -1."""
+    moment = {"reduce_type": "Moment<V>", "preamble": f"typedef {value} V;{_MOMENT}"}
+    extreme = {"reduce_type": "Extreme", "preamble": f"typedef {value} V;{_EXTREME}"}
+
+    def arg_extreme(sign: str, name: str) -> Any:
+        return reduction(
+            "T x, int64 inner", "int64 y", f"extreme_of({sign}V(x), i)", "extreme_join(a, b)",
+            "y = a.at < 0 ? -1 : a.at / inner % n", "Extreme{V(0), -1}", f"{name}_{value}", **extreme
+        )  # fmt: skip
+
+    return {
+        "means": reduction(
+            "T x", "T y", "moment_of(V(x), V(x))", _JOINED_MOMENTS, "y = T(a.sum / V(a.count))", "Moment<V>{V(0), 0}",
+            f"nanmean_{value}", **moment
+        ),
+        "variances": reduction(
+            "T x, T c, float64 ddof", "T y", "moment_of(V(x), (V(x) - V(c)) * (V(x) - V(c)))", _JOINED_MOMENTS,
+            "y = T(double(a.count) > ddof ? a.sum / V(double(a.count) - ddof) : V(0) / V(0))", "Moment<V>{V(0), 0}",
+            f"nanvar_{value}", **moment
+        ),
+        "argmax": arg_extreme("", "nanargmax"),
+        "argmin": arg_extreme("-", "nanargmin"),
+    }  # fmt: skip
+
+
+_REDUCTIONS = {value: _reductions(value) for value in ("float", "double")}
+
+
+def _in_one_pass(name: str, a: ndarray, *args: Any, axis: Axis, keepdims: bool) -> ndarray | None:
+    """What one of the reductions gives; None where the steps are to be taken."""
+    value = _VALUES.get(a.dtype.name)
+    if value is None or not isinstance(a, _native.CudaArray) or not 0 < a.size <= _FEW:
+        return None
+    found: ndarray | None = _REDUCTIONS[value][name](a, *args, axis=axis, keepdims=keepdims)
+    return found
+
+
+# --- the functions ----------------------------------------------------------------------------------------------------
 
 
 def _replaced(a: ndarray, value: Any) -> ndarray:
@@ -89,11 +155,21 @@ def _arg_extreme(
     a = as_array(a)
     if not is_inexact(a):
         return _native.reduce(name, a, axis, None, keepdims, out, 0.0)
+    inner = 1 if axis is None else prod(a.shape[normalize_axis(axis, a.ndim, f"nan{name}") + 1 :])
+    found = _in_one_pass(name, a, inner, axis=axis, keepdims=keepdims)
+    if found is not None:
+        if (found.item() if found.size == 1 else int(found.min())) < 0:
+            raise _nothing_else(name, axis)
+        return into(out, found, f"nan{name}")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
     candidates = a == _native.reduce(name[3:], _replaced(a, worst), axis, None, True, None, 0.0)
     if not bool(candidates.any(axis=axis).all()):
-        raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
+        raise _nothing_else(name, axis)
     return _native.reduce("argmax", candidates, axis, None, keepdims, out, 0.0)
+
+
+def _nothing_else(name: str, axis: int | None) -> ValueError:
+    return ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
 
 
 def nanargmax(
@@ -151,6 +227,10 @@ def nanmean(
     if not is_inexact(a):
         return a.mean(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     stored = _moment_dtype(a, dtype, out)
+    if stored is a.dtype:
+        found = _in_one_pass("means", a, axis=axis, keepdims=keepdims)
+        if found is not None:
+            return into(out, found, "nanmean")
     total = _replaced(a, 0).sum(axis=axis, dtype=_summed_in(stored), keepdims=True)
     result = total / _counts(a, axis, _real_of(total))
     return into(out, _shaped(_narrowed(result, stored), a, axis, keepdims), "nanmean")
@@ -178,6 +258,9 @@ def nanvar(
     stored = _moment_dtype(a, dtype, out)
     a = a.astype(_summed_in(stored), copy=False)
     centre = nanmean(a, axis, keepdims=True)
+    found = _in_one_pass("variances", a, centre, float(ddof), axis=axis, keepdims=keepdims)
+    if found is not None:
+        return into(out, _narrowed(found, stored), "nanvar")
     distance = _native.where(_native.isnan(a), 0, a - centre)  # an infinity's distance is NaN, and counts
     squares = _native.square(distance) if kind_of(a.dtype) != "c" else _native.square(_native.absolute(distance))
     total = squares.sum(axis=axis, keepdims=True)

@@ -19,8 +19,8 @@ from fake_cuda import lib
 
 def cases():
     for file in sorted(Path(__file__).parent.glob("*_cases.py")):
-        members = vars(importlib.import_module(file.stem))
-        yield from ((name, member) for name, member in members.items() if name.startswith("test_"))
+        members = list(vars(importlib.import_module(file.stem)).items())
+        yield from ((name, member) for name, member in members if name.startswith("test_"))
 
 
 def main(*wanted):

@@ -203,6 +203,20 @@ def test_unique_values_with_their_positions(size, dtype, device):
     np.testing.assert_array_equal(inverted.inverse_indices.get(), inverse.reshape(x.shape))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1 << 10, 1 << 10), ((1 << 10) + 1, 1 << 10)])
+def test_what_leaves_nan_out_of_few_elements_and_of_more(shape, dtype, device):
+    x = np.random.default_rng(9).normal(size=shape).astype(dtype)
+    x[x > 1] = np.nan
+    there = nd.asarray(x, device=device)
+    for axis in (None, 0, 1):
+        for name, tolerance in (("nanmean", 3e-3), ("nanvar", 3e-3), ("nanargmax", 0), ("nanargmin", 0)):
+            wide = x if name.startswith("nanarg") else x.astype("float64")
+            want = getattr(np, name)(wide, axis=axis)
+            got = getattr(nd, name)(there, axis=axis).get()
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=f"{name} {axis}")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrix_products_of_small_extents_in_every_layout(dtype, device):
     """Factors of -1, 0 and 1 (bool: True): every order of summation gives the same sum, exactly, in every dtype."""
