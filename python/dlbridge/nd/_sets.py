@@ -61,9 +61,7 @@ def _counted_bools(x: ndarray) -> tuple[ndarray, ndarray]:
 
 def _counted(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray]:
     """values and counts of the unique elements."""
-    if x.size == 0:
-        return x.ravel(), _native.empty((0,), _INT64, device=x.device)
-    if x.dtype == "bool":
+    if x.dtype == "bool" and x.size:
         return _counted_bools(x)
     values, _, lengths, _ = _native.find_runs(_native.sort(x.ravel(), 0, False, False), None, equal_nan, False, True)
     return values, lengths
@@ -81,15 +79,14 @@ def _inverted(x: ndarray) -> tuple[ndarray, ndarray]:
 def _grouped(x: ndarray, equal_nan: bool, first: bool, inverse: bool, counts: bool) -> tuple[Any, ...]:
     """values, and what is wanted of first positions, counts and inverse (flat) of the unique elements."""
     flat = x.ravel()
-    order = _native.argsort(flat, 0, False, True) if flat.size else _native.empty((0,), _INT64, device=x.device)
+    order = _native.argsort(flat, 0, False, True)
     return _native.find_runs(_native.take(flat, order, 0), order, equal_nan, first, counts, inverse)
 
 
 def _values(x: ndarray, equal_nan: bool) -> ndarray:
     if x.dtype == "bool" and x.size:
         return _counted_bools(x)[0]
-    flat = x.ravel()
-    return _native.find_runs(_native.sort(flat, 0, False, False), None, equal_nan)[0] if flat.size else flat
+    return _native.find_runs(_native.sort(x.ravel(), 0, False, False), None, equal_nan)[0]
 
 
 def _unique_parts(a: ndarray, axis: int, wanted: tuple[bool, bool, bool]) -> Any:
@@ -248,7 +245,7 @@ def intersect1d(
     if return_indices:
         return _intersection(ar1, ar2)
     joined = concatenate(_both(ar1, ar2, assume_unique))
-    ordered = _native.sort(joined, 0, False, False) if joined.size else joined
+    ordered = _native.sort(joined, 0, False, False)
     return ordered[:-1][ordered[1:] == ordered[:-1]]
 
 
@@ -277,8 +274,6 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> nd
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> ndarray:
     """The sorted unique elements that one of the arrays has, but not both."""
     joined = concatenate(_both(ar1, ar2, assume_unique))
-    ordered = _native.sort(joined, 0, False, False) if joined.size else joined
-    if not ordered.size:
-        return ordered
+    ordered = _native.sort(joined, 0, False, False)
     values, _, lengths, _ = _native.find_runs(ordered, None, True, False, True)
     return values[lengths == 1]

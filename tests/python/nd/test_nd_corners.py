@@ -273,3 +273,12 @@ def test_einsum_of_one_array_gives_a_view_and_never_the_array_itself(device):
         result = nd.einsum(subscripts, x)
         assert result is not x and nd.shares_memory(result, x)
         check(result, np.einsum(subscripts, np.arange(6.0).reshape(2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+@pytest.mark.parametrize("name", ["unique", "unique_values", "unique_counts", "unique_inverse", "unique_all"])
+def test_unique_elements_of_nothing_are_no_view_of_it(name, dtype, device):
+    nothing = nd.broadcast_to(nd.zeros((1,), dtype, device=device), (2, 0, 2))
+    found = getattr(nd, name)(nothing)
+    for part in found if isinstance(found, tuple) else (found,):
+        assert part.size == 0 and part.flags.writeable and part.dtype in (dtype, "int64")
