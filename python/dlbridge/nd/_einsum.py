@@ -178,9 +178,15 @@ def _in_turn(first: list[Call], steps: list[tuple[list[Call], Call, list[Call]]]
                 x = call(x)
         return x
 
-    if len(steps) != 1 or first or steps[0][0] or len(steps[0][2]) > 1:
+    # Of one array that is viewed, and of two of which only one takes a call: small ones take hardly longer than loops.
+    if not steps and len(first) == 1:
+        return first[0]
+    if len(steps) != 1 or first or len(steps[0][0]) + len(steps[0][2]) > 1:
         return run
-    _, combine, after = steps[0]  # of two arrays as they are: a small product takes hardly longer than the loops
+    calls, combine, after = steps[0]
+    if calls:
+        before = calls[0]
+        return lambda x, y: combine(x, before(y))
     return (lambda x, y: after[0](combine(x, y))) if after else combine
 
 
