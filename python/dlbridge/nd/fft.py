@@ -12,7 +12,8 @@ from operator import index
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array, axis_error, into, normalize_axes, normalize_axis
 from dlbridge.nd._dtypes import BY_NAME, kind_of, real_dtype, resolve
-from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact, numpys
+from dlbridge.nd._host import COMPUTED, by_library, computed_in, inexact
+from dlbridge.nd._host_fft import TO_REAL, arguments, library, transform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,79 +47,9 @@ __all__ = [
     "rfftn",
 ]
 
-# --- the transforms of the libraries ---------------------------------------------------------------------------------
-
 _FROM_REAL = frozenset({"rfft", "rfftn", "ihfft"})
-_TO_REAL = frozenset({"irfft", "irfftn", "hfft"})  # the last axis holds n // 2 + 1 of the n elements
 _NORMS = (None, "backward", "ortho", "forward")
 _LAST_TWO = (-2, -1)
-
-
-@cache  # an import that fails is tried in full each time
-def _scipys() -> Any:
-    try:
-        import scipy.fft
-
-        return scipy.fft
-    except ImportError:
-        return None
-
-
-@cache
-def _pocketfft() -> Any:
-    """SciPy's routines beneath scipy.fft, by which a short transform takes a fifth of the time; None where they are not
-    as they were when this was written."""
-    try:
-        from scipy.fft._pocketfft import pypocketfft
-
-        one = _native.asarray([1.0 + 0j], device="cpu")
-        for name, arguments in (("c2c", ()), ("r2c", ()), ("c2r", (1,))):
-            _native.call_sharing(
-                getattr(pypocketfft, name), one.real if name == "r2c" else one, (0,), *arguments, *_TRIAL
-            )
-        return pypocketfft
-    except Exception:  # whatever a private module may raise
-        return None
-
-
-_TRIAL = True, 0, None, 1  # forward, no factor, no output, one thread
-_SHORT = 4096  # elements: beyond, what scipy.fft adds to the time is not seen
-_ROUTINES = {  # which one, and whether it goes forward
-    "fft": ("c2c", True),
-    "ifft": ("c2c", False),
-    "rfft": ("r2c", True),
-    "ihfft": ("r2c", False),
-    "hfft": ("c2r", True),
-    "irfft": ("c2r", False),
-}
-_FACTORS = {None: 0, "backward": 0, "ortho": 1, "forward": 2}  # of a transform forward
-
-
-def _read(name: str, x: ndarray, extents: Sequence[int], axes: Sequence[int]) -> ndarray:
-    """What is read of an array that is cut along different axes."""
-    for extent, axis in zip(extents, axes, strict=True):
-        read = extent // 2 + 1 if name in _TO_REAL and axis == axes[-1] else extent
-        if x.shape[axis] > read:
-            x = x[(slice(None),) * axis + (slice(read),)]
-    return x
-
-
-def _short(name: str, x: ndarray, extent: int, axis: int, norm: Any) -> ndarray | None:
-    """A short transform along an axis, as scipy.fft computes it; None where that is to be called."""
-    library = _pocketfft()
-    routine, forward = _ROUTINES[name]
-    read = extent // 2 + 1 if routine == "c2r" else extent
-    if library is None:
-        return None
-    x, there = _read(name, x, (extent,), (axis,)), x.shape[axis]
-    if there < read:
-        short, x = x, _native.zeros((*x.shape[:axis], read, *x.shape[axis + 1 :]), x.dtype, device="cpu")
-        x[(slice(None),) * axis + (slice(there),)] = short
-    factor = _FACTORS[norm] if forward else 2 - _FACTORS[norm]
-    if routine != "c2r":
-        return _native.call_sharing(getattr(library, routine), x, (axis,), forward, factor, None, 1)
-    x = x.astype(_native.result_type(x, 1j), copy=False)
-    return _native.call_sharing(library.c2r, x, (axis,), extent, forward, factor, None, 1)
 
 
 @cache  # an import statement takes half a microsecond also where the module is there
@@ -126,12 +57,6 @@ def _on_device() -> Any:
     from dlbridge.nd._cufft import transform
 
     return transform
-
-
-def _library(name: str, operation: str, repeated: bool) -> Any:
-    """The transform of that name: SciPy's is the faster one, but knows no axis that is transformed twice."""
-    numpys_own = numpys("numpy.fft", operation)
-    return getattr(numpys_own if repeated or _scipys() is None else _scipys(), name)
 
 
 def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarray:
@@ -147,7 +72,7 @@ def _operand(name: str, operation: str, a: ArrayLike, norm: str | None) -> ndarr
 
 def _extent(name: str, operation: str, n: Any, x: ndarray, axis: int, last: bool) -> int:
     """How many elements an axis is cut or padded to, of the real side of a transform. ValueError below 1."""
-    if n is None and name in _TO_REAL and last:
+    if n is None and name in TO_REAL and last:
         extent = 2 * (x.shape[axis] - 1)
     else:
         extent = x.shape[axis] if n is None or index(n) == -1 else index(n)
@@ -163,10 +88,6 @@ def _complex(x: ndarray) -> DType:
     return _native.result_type(computed_in(inexact(x)), 1j)
 
 
-def _where(name: str, extents: Sequence[int], axes: Sequence[int]) -> tuple[Any, Any]:
-    return (extents, axes) if name.endswith("n") else (extents[0], axes[0])
-
-
 def _transform(
     name: str, operation: str, x: ndarray, out: ndarray | None, extents: Sequence[int], axes: Sequence[int], norm: Any
 ) -> ndarray:
@@ -176,18 +97,16 @@ def _transform(
         result = _on_device()(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
     else:
         repeated = len(axes) > 1 and len(set(axes)) != len(axes)
-        library = _scipys()
-        if kind_of(x.dtype) in "biu":
-            x = (x if repeated else _read(name, x, extents, axes)).astype(_FLOAT64)
-        if library is not None and not repeated and x.dtype.name in COMPUTED:  # it keeps precision, and never warns
-            found = _short(name, x, extents[0], axes[0], norm) if name in _ROUTINES and x.size < _SHORT else None
-            if found is None:
-                found = _native.call_sharing(getattr(library, name), x, *_where(name, extents, axes), norm)
+        found = None if repeated else transform(name, x, extents, axes, norm)
+        if found is not None and x.itemsize != 2:
             return into(out, found, operation)
-        function = _library(name, operation, repeated)
-        result = by_library(lambda a: function(a, *_where(name, extents, axes), norm), [x], False)
+        if found is None:
+            function = library(name, operation, repeated)
+            x = x.astype(_FLOAT64) if kind_of(x.dtype) in "biu" else x
+            found = by_library(lambda a: function(a, *arguments(name, extents, axes), norm), [x], False)
+        result = found
     wide = inexact(x) if len(extents) == 1 else _complex(x)  # NumPy rounds to 16 bits what it computed in one step
-    wanted = real_dtype(wide) if name in _TO_REAL else _complex(x)
+    wanted = real_dtype(wide) if name in TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision
 
 
@@ -210,7 +129,7 @@ def _several(
     out: ndarray | None,
 ) -> ndarray:
     x = _operand(name, operation, a, norm)
-    if s is None and axes is _LAST_TWO and x.ndim > 1 and name not in _TO_REAL and 0 not in x.shape[-2:]:
+    if s is None and axes is _LAST_TWO and x.ndim > 1 and name not in TO_REAL and 0 not in x.shape[-2:]:
         return _transform(name, operation, x, out, x.shape[-2:], (x.ndim - 2, x.ndim - 1), norm)  # nothing to find out
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
@@ -219,7 +138,7 @@ def _several(
     if len(lengths) != len(positions):
         raise ValueError(f"{operation}(): s has {len(lengths)} lengths for {len(positions)} axes; give one for each")
     if not positions:
-        if name in _FROM_REAL | _TO_REAL:
+        if name in _FROM_REAL | TO_REAL:
             raise axis_error(operation, -1, 0)
         return into(out, x, operation)  # as it is, which is NumPy's rule, too
     last = len(positions) - 1
