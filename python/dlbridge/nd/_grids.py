@@ -141,13 +141,16 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, cop
 def indices(dimensions: Shape, dtype: DTypeLike = int, sparse: bool = False, *, device: DeviceLike = None) -> Any:
     """The coordinates of every element of a shape: one array with an axis in front, or with sparse a tuple."""
     shape = shape_of(dimensions, "indices")
-    vectors = [count_up(n, device, dtype) for n in shape]
-    grids = [v.reshape([-1 if a == axis else 1 for a in range(len(shape))]) for axis, v in enumerate(vectors)]
+    last = len(shape) - 1
     if sparse:
-        return tuple(grids)
+        return tuple(
+            count_up(n, device, dtype).reshape((1,) * axis + (n,) + (1,) * (last - axis))
+            for axis, n in enumerate(shape)
+        )
     x = _native.empty((len(shape), *shape), dtype, device=device)
-    for axis, grid in enumerate(grids):
-        x[axis] = grid
+    for axis, n in enumerate(shape):  # axes in front need not be there to broadcast
+        grid = count_up(n, device, dtype)
+        x[axis] = grid if axis == last else grid.reshape((n,) + (1,) * (last - axis))
     return x
 
 
