@@ -45,22 +45,19 @@ DType promoted(std::span<const Scalar> scalars) noexcept {
 
 }  // namespace
 
-Status clear(const Tensor& out) {
-  // So few are set before a loop for them is found; and by the driver before a kernel for them is launched.
-  constexpr std::int64_t kMostBytes = 4096;
-  constexpr std::int64_t kMostOfDriver = 1 << 20;
-  const bool host = is_host(out.dl.device);
-  const bool is_small = out.nbytes() <= (host ? kMostBytes : kMostOfDriver);
-  if (!is_small || out.size == 0) return assign(out, {nullptr, Scalar::of_int(0)}, "zeros()");
+Status fill_bytes(const Tensor& out, unsigned char byte) {
+  constexpr std::int64_t kMostBytes = 4096;  // so few are set on the host before a loop for them is found
+  if (out.size == 0) return {};
   const auto bytes = static_cast<std::size_t>(out.nbytes());
-  if (host) {
-    std::memset(out.dl.data, 0, bytes);
+  if (is_host(out.dl.device)) {
+    if (out.nbytes() > kMostBytes) return assign(out, {nullptr, Scalar::of_int(byte)}, "zeros()");
+    std::memset(out.dl.data, byte, bytes);
     return {};
   }
   const Tensor* const used[] = {&out};
   KernelCall call(out.dl.device, used);
   DLBRIDGE_TRY(call.begin());
-  const CUresult code = driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(out.dl.data), 0, bytes,
+  const CUresult code = driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(out.dl.data), byte, bytes,
                                                  cuda::detail::as_stream(call.stream()));
   return call.end(static_cast<int>(code), "zeros()");
 }

@@ -16,8 +16,10 @@ namespace dlbridge::nd {
 // writable, or is refused.
 Status fill_range(const Tensor& out, const Scalar& start, const Scalar& step, const Scalar* stop);
 
-// Sets the elements of an array that was just made to 0.
-Status clear(const Tensor& out);
+// Sets the elements of an array that was just made to 0, or those of a bool array to that byte: on a device by the
+// driver, which has it done before a kernel would be launched.
+Status fill_bytes(const Tensor& out, unsigned char byte);
+inline Status clear(const Tensor& out) { return fill_bytes(out, 0); }
 
 // Random numbers; of `args` the distribution, its parameters, the seed and the offset are read. The same is asked of
 // `out`. `arrays`: for each element, instead of args.a, args.b and args.c; null for those that are numbers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlbridge.nd import _native
+from dlbridge.nd._dtypes import kind_of
 from dlbridge.nd._manipulation import matrix_transpose
 
 TYPE_CHECKING = False
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 
 
-def _adjoint(x: ndarray) -> ndarray:
-    return _native.conjugate(matrix_transpose(x))
+def adjoint(x: ndarray) -> ndarray:
+    """The conjugate transpose of each matrix; of real ones a view."""
+    turned = matrix_transpose(x)
+    return _native.conjugate(turned) if kind_of(x.dtype) == "c" else turned
 
 
 def _inverted(s: ndarray, relative: Any) -> tuple[ndarray, ndarray]:
@@ -25,7 +28,7 @@ def _inverted(s: ndarray, relative: Any) -> tuple[ndarray, ndarray]:
 def pseudo_inverse(u: ndarray, s: ndarray, vh: ndarray, relative: Any) -> ndarray:
     """relative: a number, or one for each matrix, with an axis behind it."""
     inverse, _ = _inverted(s, relative)
-    return _native.matmul(_adjoint(vh), inverse.astype(u.dtype, copy=False)[..., :, None] * _adjoint(u))
+    return _native.matmul(adjoint(vh), inverse.astype(u.dtype, copy=False)[..., :, None] * adjoint(u))
 
 
 def least_squares(
@@ -34,7 +37,7 @@ def least_squares(
     """lstsq() of a matrix and its decomposition, of columns `b`."""
     m, n = x.shape
     inverse, counts = _inverted(s, relative)
-    found = _native.matmul(_adjoint(vh), inverse.astype(x.dtype, copy=False)[:, None] * _native.matmul(_adjoint(u), b))
+    found = _native.matmul(adjoint(vh), inverse.astype(x.dtype, copy=False)[:, None] * _native.matmul(adjoint(u), b))
     rank = counts.sum(axis=-1).astype("int32")
     if m > n and rank.item() == n:
         rest = _native.absolute(b - _native.matmul(x, found))

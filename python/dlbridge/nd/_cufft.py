@@ -245,7 +245,10 @@ def _from_half(x: ndarray, extents: Sequence[int], axes: Sequence[int], wanted: 
     n, axis = extents[-1], axes[-1]
     ours = len(axes) > 1
     if ours:
-        x = _complex_axes(x, extents[:-1], axes[:-1], _INVERSE, False)
+        scaled = factor != 1 and not x._flags[0]  # it would be copied
+        if scaled:
+            x, factor = _native.multiply(x, factor, out=_native.empty(x.shape, x.dtype, device=x.device)), 1
+        x = _complex_axes(x, extents[:-1], axes[:-1], _INVERSE, scaled)
     x, copied = _sized(x, axis, n // 2 + 1)
     if not (ours or copied):  # what is transformed to real numbers is written to, and the copy costs no more scaled
         x, factor = (x.copy("C"), factor) if factor == 1 else (_native.multiply(x, factor), 1)

@@ -6,10 +6,10 @@ from functools import cache
 
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array
-from dlbridge.nd._dtypes import finfo, kind_of
+from dlbridge.nd._by_svd import adjoint
+from dlbridge.nd._dtypes import finfo
 from dlbridge.nd._host import computed_in, inexact
 from dlbridge.nd._lapack import call, check_matrices
-from dlbridge.nd._manipulation import matrix_transpose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from dlbridge.nd._lapack import EighResult, EigResult, SlogdetResult
 
 ndarray = _native.ndarray
-
-
-def _adjoint(x: ndarray) -> ndarray:
-    turned = matrix_transpose(x)
-    return _native.conjugate(turned) if kind_of(x.dtype) == "c" else turned
 
 
 def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
@@ -37,7 +32,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> ndarray:
     if not upper:
         return call("cholesky", x)
     check_matrices("cholesky", x)
-    return _adjoint(call("cholesky", _adjoint(x)))
+    return adjoint(call("cholesky", adjoint(x)))
 
 
 def det(a: ArrayLike) -> ndarray:

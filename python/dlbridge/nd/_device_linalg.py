@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 
 from dlbridge.nd import _native
-from dlbridge.nd._by_svd import least_squares, pseudo_inverse
+from dlbridge.nd._by_svd import adjoint, least_squares, pseudo_inverse
 from dlbridge.nd._cusolver import (
     FILL,
     GENERIC,
@@ -296,13 +296,13 @@ def _applied(columns: ndarray, tau: ndarray, wide: int) -> ndarray:
     k = tau.shape[1]
     reflectors = triu(columns[:, :k], 1)
     reflectors.reshape((batch, -1))[:, :: m + 1] = 1
-    adjoint = _native.conjugate(reflectors) if kind_of(tau.dtype) == "c" else reflectors
+    conjugates = _native.conjugate(reflectors) if kind_of(tau.dtype) == "c" else reflectors
     q = new(columns, (batch, wide, m))
     q.fill(0)
     q.reshape((batch, -1))[:, :: m + 1] = 1
     for j in reversed(range(k)):
         part = q[:, j:, j:]
-        along = _native.matmul(part, adjoint[:, j, j:, None]) * tau[:, j, None, None]
+        along = _native.matmul(part, conjugates[:, j, j:, None]) * tau[:, j, None, None]
         part -= along * reflectors[:, j, None, j:]
     return q
 
@@ -310,16 +310,34 @@ def _applied(columns: ndarray, tau: ndarray, wide: int) -> ndarray:
 def svd(x: ndarray, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _svd_of_hermitian(x, compute_uv)
-    if max(x.shape[-2:]) <= (_JACOBI_SVD_UP_TO if compute_uv else JACOBI_UP_TO):
+    (m, n), found = x.shape[-2:], None
+    if min(m, n) <= JACOBI_UP_TO < max(m, n) and max(m, n) >= 2 * min(m, n) and not (full_matrices and compute_uv):
+        found = _svd_of_triangle(x, compute_uv)
+    elif max(m, n) <= (_JACOBI_SVD_UP_TO if compute_uv else JACOBI_UP_TO):
         found = _svd_by_jacobi(x, full_matrices, compute_uv)
-        if found is not None:
-            return found
+    if found is not None:
+        return found
     _finite(x)
     return _svd_by_rotations(x, full_matrices, compute_uv)
 
 
 # Rows or columns: beyond, the method that is slower for small ones is no slower. Of values alone it is faster sooner.
 _JACOBI_SVD_UP_TO = 1024
+
+
+def _svd_of_triangle(x: ndarray, compute_uv: bool) -> Any:
+    """Of long matrices: that of R, which is small, where x or its adjoint is Q R. None as of _svd_by_jacobi()."""
+    wide = x.shape[-2] < x.shape[-1]
+    tall = adjoint(x) if wide else x
+    if not compute_uv:
+        return _svd_by_jacobi(qr(tall, "r"), False, False)
+    q, r = qr(tall, "reduced")
+    found = _svd_by_jacobi(r, False, True)
+    if found is None:
+        return None
+    u, s, vh = found
+    u = _native.matmul(q, u)
+    return (adjoint(vh), s, adjoint(u)) if wide else (u, s, vh)
 
 
 def _svd_by_jacobi(x: ndarray, full_matrices: bool, compute_uv: bool) -> Any:

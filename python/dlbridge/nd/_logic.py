@@ -40,7 +40,7 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-0
 
 
 def _bool_array(value: bool, like: ndarray) -> ndarray:
-    return _native.array(value, BY_NAME["bool"], device=like.device)
+    return (_native.ones if value else _native.zeros)((), BY_NAME["bool"], device=like.device)
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> ndarray:

@@ -32,7 +32,8 @@ struct Value {
   }
   Status fill(const Tensor& out, const char* operation) const {
     const bool is_whole = input.array == nullptr && input.scalar.kind <= core::ScalarKind::kInt;
-    if (is_whole && input.scalar.re == 0) return core::clear(out);
+    if (is_whole && (input.scalar.re == 0 || core::is_bool(core::dtype_of(out))))
+      return core::fill_bytes(out, input.scalar.re == 0 ? 0 : 1);
     if (is_whole) return core::assign(out, input, operation);
     return core::copy_into(out, input, core::Casting::kUnsafe);
   }

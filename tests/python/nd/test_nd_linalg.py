@@ -174,7 +174,7 @@ def test_qr_raw_is_lapacks():
 
 
 @pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize("shape", RECTANGLES, ids=str)
+@pytest.mark.parametrize("shape", [*RECTANGLES, (70, 5), (5, 70), (2, 66, 32), (66, 33)], ids=str)
 @pytest.mark.parametrize("dtype", LAPACKS)
 def test_svd(dtype, shape, full):
     x = nd.asarray(values(shape, dtype))
@@ -276,7 +276,7 @@ def test_solve_promotes(pair):
     assert nd.linalg.solve(a, b).dtype == nd.result_type(*map(nd.dtype, floats))
 
 
-@pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (0, 3), (3, 0)])
+@pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (0, 3), (3, 0), (70, 5), (5, 70)])
 @pytest.mark.parametrize("columns", [None, 1, 2])
 @pytest.mark.parametrize("dtype", LAPACKS)
 def test_lstsq(dtype, m, n, columns):
@@ -318,7 +318,7 @@ def test_ranks_of_nothing(shape):
         assert got.dtype == "int64" and got.tolist() == np.zeros(shape[:-2]).tolist()
 
 
-@pytest.mark.parametrize("shape", [(4, 2), (2, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (40, 3), (3, 40)], ids=str)
 @pytest.mark.parametrize("dtype", LAPACKS)
 def test_pinv_of_rectangles(dtype, shape):
     x = values((3, *shape), dtype)
@@ -445,6 +445,8 @@ def test_svd_of_a_matrix_that_is_not_finite_is_refused(device, shape, bad):
     x.reshape(-1)[-1] = bad
     with pytest.raises(nd.linalg.LinAlgError, match="nan or inf"):
         nd.linalg.svd(nd.asarray(x))
+    with pytest.raises(nd.linalg.LinAlgError, match="nan or inf"):  # a long one
+        nd.linalg.svd(nd.concatenate([nd.asarray(x.reshape(-1, 1))] * 20), False)
 
 
 def test_the_host_waits_for_a_device_once_and_last(device, monkeypatch):
