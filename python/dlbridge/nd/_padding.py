@@ -147,10 +147,6 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
     odd = options.get("reflect_type", "even")
     if odd not in ("even", "odd"):
         raise ValueError(f"pad(): reflect_type is {odd!r}; it must be 'even' or 'odd'")
-    if odd == "odd" and not isinstance(a, _native.HostArray):
-        for axis, pair in enumerate(widths):
-            a = _reflected_oddly(a, axis, *pair, int(mode == "reflect")) if any(pair) else a
-        return a.copy() if a is array else a
     found = None if odd == "odd" else _in_one_pass(a, widths, mode, 0)
     if found is not None:
         return found
@@ -205,23 +201,6 @@ def _statistics(mode: str, lengths: list[tuple[Any, Any]]) -> Callable[..., Any]
         return (_native.rint(found) if kind_of(there.dtype) in "iu" else found).astype(there.dtype)
 
     return edge
-
-
-def _reflected_oddly(a: ndarray, axis: int, before: int, after: int, skipped: int) -> ndarray:
-    """The axis mirrored through its edges, again and again: a line goes on as a line."""
-    n, along = a.shape[axis], (slice(None),) * axis
-    positions = count_up(before + n + after, a.device) - before
-    if n == 1 and skipped:
-        return _native.take(a, positions * 0, axis)
-    period = 2 * (n - skipped)
-    phase = _native.remainder(positions, period)
-    shape = (-1,) + (1,) * (a.ndim - axis - 1)
-    mirrored = (phase >= n).reshape(shape)
-    picked = _native.take(a, _native.where(phase >= n, period - phase - (1 - skipped), phase), axis)
-    first, last = a[(*along, slice(0, 1))], a[(*along, slice(-1, None))]
-    turns = _native.floor_divide(positions, period).reshape(shape).astype(a.dtype)
-    rise = last - first
-    return _native.where(mirrored, last + last - picked, picked) + turns * (rise + rise)
 
 
 def _by_function(a: ndarray, widths: list[tuple[int, int]], function: Callable[..., Any], given: Any) -> ndarray:
