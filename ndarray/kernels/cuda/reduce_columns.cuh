@@ -1,6 +1,8 @@
 // Reductions across a contiguous kept dim, and of elements that lie anyhow: a thread goes down columns of its own.
 #pragma once
 
+#include <type_traits>
+
 #include "ndarray/kernels/cuda/reduce_rows.cuh"
 
 namespace dlbridge::nd::cuda_kernels {
@@ -42,67 +44,79 @@ __global__ void __launch_bounds__(kReduceThreads, kBlocksPerMultiprocessor)
   if (active) {
     plan.kept.locate(column, in_offset, out_offset);
     const char* const in = buffers.in + in_offset;
-    In values[U][V], batch[U];
-    const auto load = [&](std::int64_t r) {  // rows past the end read the last one
-      const char* p[U];
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        std::int64_t offset, unused;
-        plan.reduced.locate(r + u * rows < end ? r + u * rows : end - 1, offset, unused);
-        p[u] = in + offset;
-      }
-      loader.load(p, functor.prep, plan.aligned, values);
-    };
     const auto position_of = [&plan](std::int64_t r) {
       std::int64_t unused, position;
       plan.reduced.locate(r, unused, position);
       return position;
     };
-    const auto column = [&](int v) {
+    // in_line: there is one reduced dim, so that no row's place has to be divided up.
+    const auto reduce = [&](auto in_line) {
+      In values[U][V], batch[U];
+      const auto load = [&](std::int64_t r, auto whole) {  // unless it is whole, rows past the end read the last one
+        const char* p[U];
+        if constexpr (in_line && whole) {
+          const char* at = in + r * plan.reduced.first[0];
 #pragma unroll
-      for (int u = 0; u < U; ++u) batch[u] = values[u][v];
-    };
-    const auto add_column = [&](int v, std::int64_t r) {
-      column(v);
-      functor.template add_batch<U>(acc[v], batch, [&](int u) { return position_of(r + u * rows); });
-    };
-    std::int64_t r = begin + y;
-    if constexpr (R::kFindsLater) {
-      if (functor.ascending) {
-        decltype(acc[0].value) seen[V];
-        int found[V];
+          for (int u = 0; u < U; ++u, at += rows * plan.reduced.first[0]) p[u] = at;
+        } else {
 #pragma unroll
-        for (int v = 0; v < V; ++v) seen[v] = acc[v].value, found[v] = -1;
-        for (int turn = 0; r + (U - 1) * rows < end; r += U * rows, ++turn) {
-          load(r);
-#pragma unroll
-          for (int v = 0; v < V; ++v) {
-            column(v);
-            found[v] = functor.improves(seen[v], batch) ? turn : found[v];
+          for (int u = 0; u < U; ++u) {
+            std::int64_t offset, unused;
+            plan.reduced.locate(whole || r + u * rows < end ? r + u * rows : end - 1, offset, unused);
+            p[u] = in + offset;
           }
         }
+        loader.load(p, functor.prep, plan.aligned, values);
+      };
+      const auto column = [&](int v) {
 #pragma unroll
-        for (int v = 0; v < V; ++v) {
-          if (found[v] < 0) continue;
-          const std::int64_t from = begin + y + std::int64_t{found[v]} * (U * rows);
-          load(from);
-          add_column(v, from);
+        for (int u = 0; u < U; ++u) batch[u] = values[u][v];
+      };
+      const auto add_column = [&](int v, std::int64_t r) {
+        column(v);
+        functor.template add_batch<U>(acc[v], batch, [&](int u) { return position_of(r + u * rows); });
+      };
+      constexpr std::true_type kWhole;
+      std::int64_t r = begin + y;
+      if constexpr (R::kFindsLater) {
+        if (functor.ascending) {
+          decltype(acc[0].value) seen[V];
+          int found[V];
+#pragma unroll
+          for (int v = 0; v < V; ++v) seen[v] = acc[v].value, found[v] = -1;
+          for (int turn = 0; r + (U - 1) * rows < end; r += U * rows, ++turn) {
+            load(r, kWhole);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+              column(v);
+              found[v] = functor.improves(seen[v], batch) ? turn : found[v];
+            }
+          }
+#pragma unroll
+          for (int v = 0; v < V; ++v) {
+            if (found[v] < 0) continue;
+            const std::int64_t from = begin + y + std::int64_t{found[v]} * (U * rows);
+            load(from, kWhole);
+            add_column(v, from);
+          }
         }
       }
-    }
-    for (; r + (U - 1) * rows < end; r += U * rows) {
-      load(r);
+      for (; r + (U - 1) * rows < end; r += U * rows) {
+        load(r, kWhole);
 #pragma unroll
-      for (int v = 0; v < V; ++v) add_column(v, r);
-    }
-    if (r < end) {
-      load(r);
+        for (int v = 0; v < V; ++v) add_column(v, r);
+      }
+      if (r >= end) return;
+      load(r, std::false_type{});
 #pragma unroll
       for (int v = 0; v < V; ++v)
 #pragma unroll
         for (int u = 0; u < U; ++u)
           if (r + u * rows < end) functor.add(acc[v], values[u][v], position_of(r + u * rows));
-    }
+    };
+    constexpr std::bool_constant<sizeof(In) <= 8> kInLine;  // wider elements wait for memory
+    if (kInLine && plan.reduced.ndim == 1) reduce(kInLine);
+    else reduce(std::false_type{});
   }
   merge_columns<V>(functor, acc, x, y, plan.columns, rows);
   if (plan.splits > 1) {
