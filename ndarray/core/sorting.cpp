@@ -164,18 +164,6 @@ Status lexsort(std::span<const Tensor* const> keys, Tensor& indices) {
   return {};
 }
 
-namespace {
-// As elements one step apart: a view of `x` where its strides allow one, a dense copy else.
-Status in_steps(const Tensor& x, Tensor& row) {
-  bool viewed = false;
-  if (is_aligned(x)) DLBRIDGE_TRY(reshape_view(x, {&x.size, 1}, Order::kC, row, viewed));
-  if (viewed) return {};
-  Tensor copy;
-  DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
-  return reshape_view(copy, {&copy.size, 1}, Order::kC, row, viewed);
-}
-}  // namespace
-
 Status searchsorted(const Tensor& sorted, const Tensor& values, bool right, bool from_end, Tensor& result) {
   DLBRIDGE_TRY(make_array(result, DType::kInt64, shape_of(values), values.dl.device));
   if (values.size == 0) return {};

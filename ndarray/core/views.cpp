@@ -304,6 +304,15 @@ Status reshape(const Tensor& source, std::span<std::int64_t> shape, Order order,
   return reshape_copy(source, shape, order, out);
 }
 
+Status in_steps(const Tensor& x, Tensor& row) {
+  bool viewed = false;
+  if (is_aligned(x)) DLBRIDGE_TRY(reshape_view(x, {&x.size, 1}, Order::kC, row, viewed));
+  if (viewed) return {};
+  Tensor copy;
+  DLBRIDGE_TRY(copy_as(x, dtype_of(x), CopyOrder::kC, copy));
+  return reshape_view(copy, {&copy.size, 1}, Order::kC, row, viewed);
+}
+
 Status flatten(const Tensor& source, CopyOrder order, bool copy, Tensor& out) {
   const Tensor* t = &source;
   Tensor sorted;

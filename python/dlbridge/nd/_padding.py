@@ -187,6 +187,8 @@ def _ramps(ends: list[tuple[Any, Any]]) -> Callable[..., Any]:
 
 
 def _statistics(mode: str, lengths: list[tuple[Any, Any]]) -> Callable[..., Any]:
+    whole: dict[int, ndarray] = {}  # of all of an axis: both sides are that
+
     def edge(there: ndarray, axis: int, side: int, _width: int) -> ndarray:
         from dlbridge.nd._quantiles import median
 
@@ -194,11 +196,17 @@ def _statistics(mode: str, lengths: list[tuple[Any, Any]]) -> Callable[..., Any]
         length = n if given is None else min(n, index(given))
         if length < 0 or (length == 0 and mode in ("maximum", "minimum")):
             raise ValueError(f"pad(): stat_length {given} gives mode={mode!r} no elements; give 1 or more")
+        if length == n and axis in whole:
+            return whole[axis]
         chosen = there[(*(slice(None),) * axis, slice(n - length, None) if side else slice(None, length))]
         if mode in ("maximum", "minimum"):
-            return (chosen.max if mode == "maximum" else chosen.min)(axis, keepdims=True)
-        found = chosen.mean(axis, keepdims=True) if mode == "mean" else median(chosen, axis, keepdims=True)
-        return (_native.rint(found) if kind_of(there.dtype) in "iu" else found).astype(there.dtype)
+            found = (chosen.max if mode == "maximum" else chosen.min)(axis, keepdims=True)
+        else:
+            found = chosen.mean(axis, keepdims=True) if mode == "mean" else median(chosen, axis, keepdims=True)
+            found = (_native.rint(found) if kind_of(there.dtype) in "iu" else found).astype(there.dtype)
+        if length == n:
+            whole[axis] = found
+        return found
 
     return edge
 

@@ -99,7 +99,7 @@ struct Parts {
     flattened.resize(flat ? static_cast<std::size_t>(size()) : 0);
     for (Py_ssize_t k = 0; k < size(); ++k) tensors.push_back(&need_array(item(k), operation));
     for (std::size_t k = 0; k < flattened.size(); ++k) {
-      throw_if_bad(core::flatten(*tensors[k], core::CopyOrder::kC, false, flattened[k]), operation);
+      throw_if_bad(core::in_steps(*tensors[k], flattened[k]), operation);
       tensors[k] = &flattened[k];
     }
   }
