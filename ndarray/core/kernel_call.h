@@ -28,6 +28,15 @@ class KernelCall {
   StreamHandle stream() const noexcept { return stream_; }
   Workspace workspace() noexcept { return {allocate, this}; }
 
+  // The code of a kernel that waits for the device: without the lock of the interpreter and of the uses, for work that it
+  // waits for may be a host function which needs one.
+  template <class Args>
+  int wait_for(int (*Backend::*kernel)(const Args&), const Args& args) const {
+    if (stream_ == 0) return (backend_->*kernel)(args);
+    const Unlocked unlocked;
+    return (backend_->*kernel)(args);
+  }
+
   // What the kernel's code means; `what` names the operation. Looking for scratch memory may let other threads in
   // after the arrays have been acquired and before the kernel is queued: a use that began meanwhile is joined here.
   Status end(int code, const char* what);

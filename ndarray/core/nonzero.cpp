@@ -6,18 +6,10 @@
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
 #include "ndarray/kernels/host/inner_loop.h"
-#include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
 
 namespace {
-// CUDA's kernel waits for the count: work that it waits for may be a host function which needs the lock.
-int find_nonzero(const KernelCall& kernel, const NonzeroArgs& args) {
-  if (args.stream == 0) return kernel.backend().nonzero(args);
-  const Unlocked unlocked;
-  return kernel.backend().nonzero(args);
-}
-
 constexpr std::int64_t kFewElements = 512;
 
 // Of few elements of the host, in C order, the positions are counted before there is an array for them.
@@ -52,21 +44,16 @@ Status flat_nonzero(const Tensor& x, Tensor& positions) {
   }
   const std::int64_t none[1] = {0};
   if (x.size == 0) return make_array(positions, DType::kInt64, none, x.dl.device);
-  Tensor all;
   const std::int64_t room[1] = {x.size};
-  DLBRIDGE_TRY(make_array(all, DType::kInt64, room, x.dl.device));
-  const Tensor* const arrays[] = {dense, &all};
+  DLBRIDGE_TRY(make_array(positions, DType::kInt64, room, x.dl.device));
+  const Tensor* const arrays[] = {dense, &positions};
   KernelCall kernel(x.dl.device, arrays);
   DLBRIDGE_TRY(kernel.begin());
   std::int64_t count = 0;
-  const NonzeroArgs args{dense->dl.data,     x.size,         static_cast<std::int64_t*>(all.dl.data), &count,
+  const NonzeroArgs args{dense->dl.data,     x.size,         static_cast<std::int64_t*>(positions.dl.data), &count,
                          kernel.workspace(), kernel.stream()};
-  DLBRIDGE_TRY(kernel.end(find_nonzero(kernel, args), "nonzero"));
-  const std::int64_t shape[1] = {count}, strides[1] = {1};
-  if (count >= x.size / 2) return make_view(all, shape, strides, 0, positions);
-  Tensor used;  // few positions must not keep the room for all of them
-  DLBRIDGE_TRY(make_view(all, shape, strides, 0, used));
-  return copy_as(used, DType::kInt64, CopyOrder::kC, positions);
+  DLBRIDGE_TRY(kernel.end(kernel.wait_for(&Backend::nonzero, args), "nonzero"));
+  return keep_first(positions, count);
 }
 
 Status nonzero_rows(const Tensor& x, Tensor& rows) {

@@ -1,16 +1,12 @@
 #include "ndarray/core/runs.h"
 
-#include "ndarray/core/copy.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
 #include "ndarray/core/views.h"
-#include "ndarray/runtime/lifetime.h"
 
 namespace dlbridge::nd {
 
 namespace {
-constexpr std::int64_t kSmallRoom = 1 << 15;  // bytes that a result may keep and not use
-
 // Of integers the bits tell what is equal.
 DType compared_as(DType dtype) noexcept {
   if (contains(kInexactSet, dtype)) return dtype;
@@ -22,28 +18,6 @@ DType compared_as(DType dtype) noexcept {
   }
 }
 
-// CUDA's kernel waits for the count: work that it waits for may be a host function which needs the lock.
-int call_runs(const KernelCall& kernel, const RunsArgs& args) {
-  if (args.stream == 0) return kernel.backend().runs(args);
-  const Unlocked unlocked;
-  return kernel.backend().runs(args);
-}
-
-// What is used of the room that there was for all.
-Status used(Tensor& all, std::int64_t count) {
-  const std::int64_t shape[1] = {count}, strides[1] = {1};
-  if (count == all.size) return {};
-  Tensor part;
-  DLBRIDGE_TRY(make_view(all, shape, strides, 0, part));
-  if (count >= all.size / 2 || all.nbytes() <= kSmallRoom) {
-    all = std::move(part);
-    return {};
-  }
-  Tensor copy;
-  DLBRIDGE_TRY(copy_as(part, dtype_of(all), CopyOrder::kC, copy));
-  all = std::move(copy);
-  return {};
-}
 }  // namespace
 
 Status find_runs(const Tensor& sorted, const RunOptions& options, Runs& runs) {
@@ -81,9 +55,9 @@ Status find_runs(const Tensor& sorted, const RunOptions& options, Runs& runs) {
   args.count = &count;
   args.workspace = kernel.workspace();
   args.stream = kernel.stream();
-  DLBRIDGE_TRY(kernel.end(call_runs(kernel, args), "unique"));
+  DLBRIDGE_TRY(kernel.end(kernel.wait_for(&Backend::runs, args), "unique"));
   for (Tensor* part : {&runs.values, &runs.first, &runs.lengths})
-    if (part->dl.data != nullptr) DLBRIDGE_TRY(used(*part, count));
+    if (part->dl.data != nullptr) DLBRIDGE_TRY(keep_first(*part, count));
   return {};
 }
 

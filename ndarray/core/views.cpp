@@ -304,6 +304,18 @@ Status reshape(const Tensor& source, std::span<std::int64_t> shape, Order order,
   return reshape_copy(source, shape, order, out);
 }
 
+Status keep_first(Tensor& all, std::int64_t count) {
+  constexpr std::int64_t kSmallRoom = 1 << 15;  // bytes that an array may keep and not use
+  if (count == all.size) return {};
+  const std::int64_t shape[1] = {count}, strides[1] = {1};
+  Tensor part, copy;
+  DLBRIDGE_TRY(make_view(all, shape, strides, 0, part));
+  const bool keeps = count >= all.size / 2 || all.nbytes() <= kSmallRoom;
+  if (!keeps) DLBRIDGE_TRY(copy_as(part, dtype_of(all), CopyOrder::kC, copy));
+  all = std::move(keeps ? part : copy);
+  return {};
+}
+
 Status in_steps(const Tensor& x, Tensor& row) {
   bool viewed = false;
   if (is_aligned(x)) DLBRIDGE_TRY(reshape_view(x, {&x.size, 1}, Order::kC, row, viewed));

@@ -39,6 +39,8 @@ Status view_as(const Tensor& source, DType dtype, Tensor& out);
 // Another shape, in which the one -1 is replaced: a view where the strides allow one, else a copy. copy: true makes one
 // in any case, false never.
 Status reshape(const Tensor& source, std::span<std::int64_t> shape, Order order, std::optional<bool> copy, Tensor& out);
+// The first elements of a new vector, of which the others are not needed: few must not keep the room for all.
+Status keep_first(Tensor& all, std::int64_t count);
 // Its elements in C order, one step apart: a view where the strides allow one, a dense copy else.
 Status in_steps(const Tensor& x, Tensor& row);
 // One dense axis: a view where that is one and no copy is asked for.

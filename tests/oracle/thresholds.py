@@ -146,7 +146,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/nonzero.cpp:kFewElements": ELEMENTS,
         "host/nonzero.cpp:kCounters": ELEMENTS,
         "host/nonzero.cpp:kGroup": ELEMENTS,
-        "core/runs.cpp:kSmallRoom": BYTES,
+        "core/views.cpp:kSmallRoom": BYTES,
         "host/runs.cpp:kBlock": ELEMENTS,
         "host/rows.cpp:kBlockBytes": BYTES,
         "host/rows.cpp:kFewRows": ELEMENTS,
