@@ -28,8 +28,8 @@ class KernelCall {
   StreamHandle stream() const noexcept { return stream_; }
   Workspace workspace() noexcept { return {allocate, this}; }
 
-  // The code of a kernel that waits for the device: without the lock of the interpreter and of the uses, for work that it
-  // waits for may be a host function which needs one.
+  // The code of a kernel that waits for the device: without the locks of the interpreter and of the uses, for work that
+  // it waits for may be a host function which needs one.
   template <class Args>
   int wait_for(int (*Backend::*kernel)(const Args&), const Args& args) const {
     if (stream_ == 0) return (backend_->*kernel)(args);
