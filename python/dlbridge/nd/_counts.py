@@ -57,7 +57,7 @@ class _Counts(_Distributions):
         if drawn is None:
             shape, device, parameters = self._numbers(law, size, device, **_given(rules, values))
             drawn = self._made(law, shape, device, _INT64, *parameters)
-        return drawn.astype(found, copy=False)
+        return drawn if found is _INT64 else drawn.astype(found)
 
     def _remember(self, key: _Key | None, table: _Table) -> None:
         if key is not None and table[0].size <= _SHORT:
@@ -67,13 +67,14 @@ class _Counts(_Distributions):
 
     def _from_table(self, table: _Table, size: Shape | None, dtype: Any) -> ndarray:
         """By the inverse of the distribution's sums."""
-        return self._bits.draw_by_table(*table, size).astype(dtype, copy=False)
+        drawn = self._bits.draw_by_table(*table, size)
+        return drawn if dtype is _INT64 else drawn.astype(dtype)
 
     def _remembered(
         self, operation: str, size: Shape | None, device: DeviceLike, dtype: Any, *parameters: Any
     ) -> tuple[ndarray | None, _Key | None]:
         """What a table that was made before gives, and the key of a table: none where a parameter is an array."""
-        numbers = [x if type(x) is float else float(x) if is_scalar(x) else None for x in parameters]
+        numbers = [x if type(x) is float else float(x) if type(x) is int or is_scalar(x) else None for x in parameters]
         if None in numbers:
             return None, None
         device = self._device if device is None else device
@@ -286,6 +287,8 @@ def _check_pool(exceeded: Any) -> None:
 
 
 def _number(dtype: DTypeLike, operation: str) -> Any:
+    if type(dtype) is str and dtype == "int64":  # which it is by default
+        return _INT64
     found = resolve(dtype)
     if kind_of(found) not in "biuf":
         raise TypeError(
