@@ -159,17 +159,17 @@ def _arg_extreme(
     found = _in_one_pass(name, a, inner, axis=axis, keepdims=keepdims)
     if found is not None:
         if (found.item() if found.size == 1 else int(found.min())) < 0:
-            raise _nothing_else(name, axis)
+            _refuse(name, axis)
         return into(out, found, f"nan{name}")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.
     candidates = a == _native.reduce(name[3:], _replaced(a, worst), axis, None, True, None, 0.0)
     if not bool(candidates.any(axis=axis).all()):
-        raise _nothing_else(name, axis)
+        _refuse(name, axis)
     return _native.reduce("argmax", candidates, axis, None, keepdims, out, 0.0)
 
 
-def _nothing_else(name: str, axis: int | None) -> ValueError:
-    return ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
+def _refuse(name: str, axis: int | None) -> None:
+    raise ValueError(f"nan{name}(): a slice along axis {axis} is all NaN and has no extreme")
 
 
 def nanargmax(
