@@ -97,14 +97,13 @@ def _transform(
         result = _on_device()(name, x.astype(computed_in(inexact(x)), copy=False), extents, axes, norm)
     else:
         repeated = len(axes) > 1 and len(set(axes)) != len(axes)
-        found = None if repeated else transform(name, x, extents, axes, norm)
-        if found is not None and x.itemsize != 2:
-            return into(out, found, operation)
-        if found is None:
+        result = None if repeated else transform(name, x, extents, axes, norm)
+        if result is not None and x.itemsize != 2:  # nor is what is wider rounded
+            return into(out, result, operation)
+        if result is None:
             function = library(name, operation, repeated)
             x = x.astype(_FLOAT64) if kind_of(x.dtype) in "biu" else x
-            found = by_library(lambda a: function(a, *arguments(name, extents, axes), norm), [x], False)
-        result = found
+            result = by_library(lambda a: function(a, *arguments(name, extents, axes), norm), [x], False)
     wide = inexact(x) if len(extents) == 1 else _complex(x)  # NumPy rounds to 16 bits what it computed in one step
     wanted = real_dtype(wide) if name in TO_REAL else _complex(x)
     return into(out, result.astype(wanted, copy=False), operation)  # NumPy 1 computes all in double precision

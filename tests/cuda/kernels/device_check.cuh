@@ -4,9 +4,11 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,14 @@ inline bool check(const char* file, int line, const char* what, bool holds, cons
   return holds;
 }
 
+using Bytes = std::vector<unsigned char>;
+
+inline Bytes random_bytes(std::mt19937& random, std::int64_t count) {
+  Bytes out(static_cast<std::size_t>(count));
+  for (auto& b : out) b = static_cast<unsigned char>(random());
+  return out;
+}
+
 // Memory on the device, `offset` bytes behind an aligned address.
 class DeviceBytes {
  public:
@@ -51,8 +61,8 @@ class DeviceBytes {
   T* as() const {
     return reinterpret_cast<T*>(data());
   }
-  std::vector<unsigned char> get() const {  // waits for all work
-    std::vector<unsigned char> bytes(size_);
+  Bytes get() const {  // waits for all work
+    Bytes bytes(size_);
     CUDA_OK(cudaDeviceSynchronize());
     if (size_ > 0) CUDA_OK(cudaMemcpy(bytes.data(), data(), size_, cudaMemcpyDeviceToHost));
     return bytes;

@@ -12,17 +12,10 @@ namespace dlbridge::nd {
 namespace {
 
 using namespace testing;
-using Bytes = std::vector<unsigned char>;
 
 // Around the elements of a thread and of a block; the last ones are many blocks.
 constexpr std::int64_t kSizes[] = {1, 3, 7, 8, 15, 16, 17, 31, 33, 255, 1000, 4096, 4099, 100'003, 1'000'001};
 constexpr std::int64_t kSmall = 4099;
-
-Bytes random_bytes(std::mt19937& random, std::size_t count) {
-  Bytes out(count);
-  for (auto& b : out) b = static_cast<unsigned char>(random());
-  return out;
-}
 
 // --- functions -------------------------------------------------------------------------------------------------------
 
@@ -109,7 +102,7 @@ void compare_bits(bool small) {
       for (int way = 0; way < 4; ++way) {
         if (small && n > kSmall) continue;
         DenseArgs args{op, DType::kUInt8, way % 2 == 0, {}, n, {}, {}, {}, kLegacyStream};
-        Bytes in = random_bytes(random, static_cast<std::size_t>(n));
+        Bytes in = random_bytes(random, n);
         if (op == DenseOp::kPackBits)  // half of them 0
           for (auto& b : in) b = (random() & 1) != 0 ? b : 0;
         Bytes wanted(static_cast<std::size_t>(op == DenseOp::kPackBits ? (n + 7) / 8 : 8 * n));
@@ -172,7 +165,7 @@ void compare_pads(bool small) {
       args.strides[d] = -args.strides[d];
     }
     if (args.size == 0) continue;
-    compare_padded(args, random_bytes(random, static_cast<std::size_t>(step)), first, "trial " + std::to_string(trial));
+    compare_padded(args, random_bytes(random, step), first, "trial " + std::to_string(trial));
   }
 }
 

@@ -10,7 +10,6 @@ namespace dlbridge::nd {
 namespace {
 
 using namespace testing;
-using Bytes = std::vector<unsigned char>;
 
 struct Sizes {
   std::int64_t batch, m, n, k;

@@ -10,7 +10,6 @@ namespace dlbridge::nd {
 namespace {
 
 using namespace testing;
-using Bytes = std::vector<unsigned char>;
 
 RandomArgs request(Distribution distribution, DType dtype, std::int64_t n) {
   RandomArgs args{};

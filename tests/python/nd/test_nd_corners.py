@@ -275,6 +275,15 @@ def test_einsum_of_one_array_gives_a_view_and_never_the_array_itself(device):
         check(result, np.einsum(subscripts, np.arange(6.0).reshape(2, 3)))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
+def test_an_array_is_equal_to_itself_unless_it_holds_nan(dtype, device):
+    x = nd.ones(5, dtype=dtype, device=device)
+    assert bool(nd.array_equal(x, x)) and nd.array_equal(x, x).shape == ()
+    if dtype in ("float32", "complex64"):
+        x[2] = float("nan")
+        assert not bool(nd.array_equal(x, x)) and bool(nd.array_equal(x, x, equal_nan=True))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
 @pytest.mark.parametrize("name", ["unique", "unique_values", "unique_counts", "unique_inverse", "unique_all"])
 def test_unique_elements_of_nothing_are_no_view_of_it(name, dtype, device):

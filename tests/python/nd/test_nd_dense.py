@@ -183,3 +183,20 @@ def test_bits_along_an_axis_are_refused_clearly(device):
         nd.packbits(x, 0, "middle")
     with pytest.raises(TypeError, match=r"unpackbits\(\): the array is int8"):
         nd.unpackbits(x.astype("int8"), 0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+@pytest.mark.parametrize("repeated", [(True, False), (False, True), (True, True)], ids=["first", "second", "both"])
+def test_of_two_operands_each_may_be_one_element_for_all(repeated, dtype, device):
+    n = 1025
+    theirs = [numbers(n, dtype)[20:] + (3 if k else 0) for k in range(2)]
+    theirs[1][theirs[1] == 0] = 3
+    ours = [put(x, device) for x in theirs]
+    for k in range(2):
+        if repeated[k]:
+            theirs[k] = np.broadcast_to(theirs[k][:1], theirs[k].shape)
+            ours[k] = nd.broadcast_to(ours[k][:1], ours[k].shape)
+    with np.errstate(all="ignore"):
+        for got, want in zip(nd.divmod(*ours), np.divmod(*theirs), strict=True):
+            check(got, want)
+        check(nd.isclose(*ours), np.isclose(*theirs))

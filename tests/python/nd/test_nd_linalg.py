@@ -173,6 +173,17 @@ def test_qr_raw_is_lapacks():
         close(one, other, "float64")
 
 
+@pytest.mark.parametrize(("n", "batch"), [(32, 512), (33, 511), (33, 512), (48, 512), (49, 512)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_eigh_of_many_small_matrices(dtype, n, batch):
+    x = values((batch, n, n), dtype)
+    x = nd.asarray(x + np.conj(np.swapaxes(x, 1, 2)))
+    w, v = nd.linalg.eigh(x)
+    there = nd.asnumpy((v * w[:, None, :]) @ nd.conj(nd.matrix_transpose(v)))
+    np.testing.assert_allclose(there, nd.asnumpy(x), rtol=1e-3, atol=2e-3)
+    assert bool((w[:, 1:] >= w[:, :-1]).all())
+
+
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("shape", [*RECTANGLES, (70, 5), (5, 70), (2, 66, 32), (66, 33)], ids=str)
 @pytest.mark.parametrize("dtype", LAPACKS)

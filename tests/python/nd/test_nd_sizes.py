@@ -203,6 +203,18 @@ def test_unique_values_with_their_positions(size, dtype, device):
     np.testing.assert_array_equal(inverted.inverse_indices.get(), inverse.reshape(x.shape))
 
 
+@pytest.mark.parametrize(
+    "make", [nd.zeros, lambda n, **on: nd.zeros_like(nd.empty(n, **on)), nd.ones], ids=["zeros", "like", "ones"]
+)
+@pytest.mark.parametrize("size", [1, 4095, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float64"])
+def test_memory_that_was_used_before_is_filled(dtype, size, make, device):
+    before = nd.full(size, 77, dtype=dtype, device=device)
+    del before  # its memory is the next array's
+    x = make(size, dtype=dtype, device=device)
+    assert bool((x == (1 if make is nd.ones else 0)).all())
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(1 << 10, 1 << 10), ((1 << 10) + 1, 1 << 10)])
 def test_what_leaves_nan_out_of_few_elements_and_of_more(shape, dtype, device):

@@ -128,6 +128,15 @@ def test_a_peer_that_gives_its_argument_where_a_copy_is_asked_for_is_not_timed(m
     assert set(one.row(spot_of(Case("copies", "xp.flip(x)", x, 50)))["ns"]) == {OURS, "numpy", "lazy"}
 
 
+def test_the_memory_of_an_array_is_what_its_strides_reach():
+    x = np.arange(12.0).reshape(3, 4)
+    begin = x.ctypes.data
+    assert sweep.span(x) == range(begin, begin + 96)
+    assert sweep.span(np.broadcast_to(x[:1], (50, 4))) == range(begin, begin + 32)
+    assert sweep.span(x[::-2, 1:]) == range(begin + 8, begin + 96)
+    assert sweep.span(x[:0]) == sweep.span(3) == range(0)
+
+
 def test_rows_that_are_there_are_not_run_again(tmp_path, monkeypatch, capsys):
     out = tmp_path / "sweep.jsonl"
     few = walk((16,), "xp.hypot")
