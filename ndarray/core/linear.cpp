@@ -26,10 +26,16 @@ bool unit(std::int64_t extent, std::int64_t stride) noexcept { return extent <= 
 // Bools on the host are read where they lie, whatever their bytes, and only until they decide.
 bool reads_any_bools(const Tensor& x) noexcept { return is_bool(dtype_of(x)) && !is_cuda(x.dl.device); }
 
-// Windows of a vector, as of a convolution, are read where they lie when a vector multiplies them.
+// Windows of a vector, as of a convolution, are read where they lie when a vector multiplies them, on any device.
 bool reads_windows(const Tensor& x, const Tensor& other) noexcept {
   const int n = x.dl.ndim;
   return x.dl.strides[n - 2] == 1 && x.dl.strides[n - 1] == 1 && other.dl.shape[other.dl.ndim - 1] == 1;
+}
+
+// On the host a matrix that a vector multiplies is read once, where it lies: to copy it first would be to read it twice.
+bool reads_any_matrix(const Tensor& x, const Tensor& vector) noexcept {
+  return is_host(x.dl.device) &&
+         std::min(vector.dl.shape[vector.dl.ndim - 1], vector.dl.shape[vector.dl.ndim - 2]) == 1;
 }
 
 // One matrix axis must have stride 1 and the other a positive one that BLAS can say; the batch axes one stride.
@@ -40,7 +46,8 @@ bool kernel_takes(const Tensor& x, const Tensor& other, std::int64_t& batch_stri
   const std::int64_t row = x.dl.strides[n - 2], column = x.dl.strides[n - 1];
   const bool row_major = unit(columns, column) && (rows <= 1 || row >= columns);
   const bool column_major = unit(rows, row) && (columns <= 1 || column >= rows);
-  if (!row_major && !column_major && !reads_any_bools(x) && !reads_windows(x, other)) return false;
+  if (!row_major && !column_major && !reads_any_bools(x) && !reads_any_matrix(x, other) && !reads_windows(x, other))
+    return false;
   std::int64_t shape[kMaxDims], strides[kMaxDims];
   std::reverse_copy(x.dl.shape, x.dl.shape + n - 2, shape);
   std::reverse_copy(x.dl.strides, x.dl.strides + n - 2, strides);

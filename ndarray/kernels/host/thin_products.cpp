@@ -99,6 +99,7 @@ DLBRIDGE_ND_CLONES_WITHOUT_FMA void multiply_complex(const MatmulArgs& args) noe
 // --- vectors --------------------------------------------------------------------------------------------------------
 
 constexpr int kLanes = 16;             // sums kept side by side: they vectorise, and their errors stay small
+constexpr int kSide = 8;               // rows whose sums are too short for lanes
 constexpr std::int64_t kFewDots = 16;  // sums of many terms, each of which is made for itself
 
 // One sum along k; X: the type of the row, or of its products.
@@ -112,10 +113,13 @@ product_sum_t<T> dot(const T* row, std::int64_t stride, const X* x, std::int64_t
   }
   S lanes[kLanes] = {};
   std::int64_t i = 0;
-  if (stride == 1 && x_stride == 1) {
+  const auto add = [&](std::int64_t row_step, std::int64_t x_step) {
     for (; i + kLanes <= k; i += kLanes)
-      for (int l = 0; l < kLanes; ++l) lanes[l] = multiply_add(lanes[l], factor(row + i + l), factor(x + i + l));
-  }
+      for (int l = 0; l < kLanes; ++l)
+        lanes[l] = multiply_add(lanes[l], factor(row + (i + l) * row_step), factor(x + (i + l) * x_step));
+  };
+  if (stride == 1 && x_stride == 1) add(1, 1);
+  else add(stride, x_stride);
   for (; i < k; ++i)
     lanes[i % kLanes] = multiply_add(lanes[i % kLanes], factor(row + i * stride), factor(x + i * x_stride));
   for (int width = kLanes / 2; width > 0; width /= 2)
@@ -150,6 +154,23 @@ std::int64_t by_columns(const T* matrix, std::int64_t rows, std::int64_t column,
   return row;
 }
 
+// kSide rows at a time, whose sums do not wait for one another. Returns the rows done.
+template <int kSide, class T>
+std::int64_t by_rows(const T* matrix, std::int64_t rows, std::int64_t row_stride, std::int64_t column,
+                     const product_sum_t<T>* x, std::int64_t k, T* y) {
+  std::int64_t row = 0;
+  for (; row + kSide <= rows; row += kSide) {
+    product_sum_t<T> sums[kSide] = {};
+    const T* const at = matrix + row * row_stride;
+    for (std::int64_t i = 0; i < k; ++i) {
+      DLBRIDGE_ND_UNROLL
+      for (int r = 0; r < kSide; ++r) sums[r] = multiply_add(sums[r], factor(at + r * row_stride + i * column), x[i]);
+    }
+    for (int r = 0; r < kSide; ++r) y[row + r] = cast<T>(sums[r]);
+  }
+  return row;
+}
+
 template <class T>
 void multiply_matrix(const MatrixVector& p, product_sum_t<T>* x) {
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
@@ -167,6 +188,7 @@ void multiply_matrix(const MatrixVector& p, product_sum_t<T>* x) {
       row += by_columns<kLanes / 8>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
       row += by_columns<kLanes / 16>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
     }
+    if (p.k < kLanes) row += by_rows<kSide>(matrix + row * p.row, p.rows - row, p.row, p.column, x, p.k, y + row);
     for (; row < p.rows; ++row) y[row] = cast<T>(dot(matrix + row * p.row, p.column, x, 1, p.k));
   }
 }

@@ -231,7 +231,7 @@ class Solver:
 
         def eigh(handle, vectors, uplo, n, a, lda, w, work, size, info, parameters, batch):
             finish(self.stream)
-            assert size == WORK and parameters == 1 and n <= 32
+            assert size == WORK and parameters == 1
             kind = kind_of(dtype)
             self.xsyevbatched_(vectors, uplo, n, kind, a, lda, real_kind(kind), w, kind, info, batch)
             return 0
