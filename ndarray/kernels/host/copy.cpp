@@ -248,14 +248,22 @@ DLBRIDGE_ND_CLONES void copy_plane(char* to, const char* from, const Plane& plan
     copy_apart<T>(to, plane.to_step, from, plane.from_step, plane.n);
 }
 
-// What lies side by side is moved, and a repeated element is written once for the C library to repeat.
+template <class T>
+bool is_of_equal_bytes(const char* element) noexcept {
+  return std::all_of(element + 1, element + sizeof(T), [=](char byte) { return byte == element[0]; });
+}
+
+// What lies side by side is moved, and the C library repeats an element: a byte, or what has been written of it.
 template <class T>
 DLBRIDGE_ND_CLONES void copy_line(char* const* data, const std::int64_t* strides, std::int64_t n) {
   constexpr std::int64_t size = sizeof(T), repeated = kRepeatedBytes / size;
   const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count * size); };
   const bool dense = strides[0] == size;
   if (dense && strides[1] == size) return static_cast<void>(std::memmove(data[0], data[1], bytes(n)));
-  const std::int64_t first = dense && strides[1] == 0 ? std::min(n, repeated) : n;
+  const bool repeats = dense && strides[1] == 0;
+  if (repeats && n > repeated && is_of_equal_bytes<T>(data[1]))
+    return static_cast<void>(std::memset(data[0], data[1][0], bytes(n)));
+  const std::int64_t first = repeats ? std::min(n, repeated) : n;
   copy_apart<T>(data[0], strides[0], data[1], strides[1], first);
   for (std::int64_t i = first; i < n; i += repeated)
     std::memcpy(data[0] + i * size, data[0], bytes(std::min(repeated, n - i)));

@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "ndarray/kernels/host/elementwise_loops.h"
 
 namespace dlbridge::nd::host_kernels {
@@ -51,11 +53,44 @@ InnerLoop find_shift_loop(Op op, DType compute) noexcept {
   return entry != nullptr ? *entry : nullptr;
 }
 
+// Bits are counted by the instruction that counts those of a vector, where the machine has it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+template <DType compute>
+[[gnu::flatten, gnu::target("arch=x86-64-v4,avx512vpopcntdq")]] void count_loop(char* const* data,
+                                                                                const std::int64_t* strides,
+                                                                                std::int64_t n) {
+  using C = type_of_t<compute>;
+  using Counted = std::conditional_t<sizeof(C) == 8, std::uint64_t, std::uint32_t>;
+  const auto count = [](C x) noexcept {
+    return static_cast<std::uint8_t>(std::popcount(static_cast<Counted>(fn::magnitude(x))));
+  };
+  map_loop<true, false, std::uint8_t, C>(data, strides, n, count, std::make_index_sequence<1>{});
+}
+
+struct CountLoopMaker {
+  template <Op, DType compute>
+  static constexpr InnerLoop entry() {
+    if constexpr (contains(kIntSet, compute) && info(compute).itemsize > 1) return &count_loop<compute>;
+    else return nullptr;
+  }
+};
+
+InnerLoop find_count_loop(Op op, DType compute) noexcept {
+  static const bool is_there = __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vpopcntdq");
+  static constexpr OpTable<InnerLoop, OpGroup<Op::kBitwiseCount>, CountLoopMaker> kTable;
+  const InnerLoop* entry = is_there ? kTable.find(op, compute) : nullptr;
+  return entry != nullptr ? *entry : nullptr;
+}
+#else
+InnerLoop find_count_loop(Op, DType) noexcept { return nullptr; }
+#endif
+
 }  // namespace
 
 InnerLoop find_logic_loop(Op op, DType compute) noexcept {
   if (op == Op::kWhere) compute = carrier_of(compute);  // chooses bits
   if (const InnerLoop loop = find_shift_loop(op, compute)) return loop;
+  if (const InnerLoop loop = find_count_loop(op, compute)) return loop;
   if (const InnerLoop loop = find_op_loop<LogicOps, kAllSet>(op, compute)) return loop;
   if (const InnerLoop loop = find_op_loop<OpGroup<Op::kWhere>, kUnsignedSet | bit(DType::kComplex128)>(op, compute))
     return loop;

@@ -2,8 +2,10 @@
 #include "ndarray/kernels/host/sort.h"
 
 #include <algorithm>
+#include <concepts>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/host/key_loops.h"
@@ -59,10 +61,41 @@ void count_rows(const SortArgs& args) {
               static_cast<char*>(args.keys_out) + row * args.n);
 }
 
-// order(keys, n): puts each row of keys in order, which lie where the result does.
+template <class Bits>
+struct FloatOf {
+  using type = void;
+};
+template <>
+struct FloatOf<std::uint32_t> {
+  using type = float;
+};
+template <>
+struct FloatOf<std::uint64_t> {
+  using type = double;
+};
+
+// False where there are NaN or negative zeros, which as numbers are in no order, or equal to other bits.
+template <class Bits>
+DLBRIDGE_ND_CLONES bool copy_comparable(const Bits* in, std::int64_t n, Bits infinity, Bits* out) noexcept {
+  constexpr std::int64_t kAtOnce = 256;
+  for (std::int64_t i = 0; i < n; i += kAtOnce) {
+    Bits others = 0;
+    for (std::int64_t j = i; j < std::min(i + kAtOnce, n); ++j) {
+      const Bits bits = in[j], size = static_cast<Bits>(bits & ~functors::kTopBit<Bits>);
+      others = static_cast<Bits>(others | ((size > infinity) | (bits == functors::kTopBit<Bits>) ? 1 : 0));
+      out[j] = bits;
+    }
+    if (others != 0) return false;
+  }
+  return true;
+}
+
+// order(keys, n): puts each row of keys in order, which lie where the result does; of floats as they are where it takes
+// them and vectors compare them so.
 template <class Bits, class Order>
 void order_rows(const SortArgs& args, Order order) {
   using Signed = std::make_signed_t<Bits>;
+  using Float = typename FloatOf<Bits>::type;
   const KeyCode code = functors::key_code(args.dtype, args.descending);
   const bool as_they_are = code.kind == KeyKind::kSigned && !code.descending;
   const auto order_row = [&](auto* keys) {
@@ -73,6 +106,12 @@ void order_rows(const SortArgs& args, Order order) {
     const std::int64_t rows = std::min(step, args.rows - row), count = rows * args.n;
     const Bits* const in = static_cast<const Bits*>(args.keys_in) + row * args.n;
     Bits* const out = static_cast<Bits*>(args.keys_out) + row * args.n;
+    if constexpr (std::is_invocable_v<Order, Float*, std::int64_t>)
+      if (code.kind == KeyKind::kFloat && !code.descending && find_vector_sort<Float>() != nullptr &&
+          copy_comparable<Bits>(in, count, static_cast<Bits>(code.infinity), out)) {
+        for (std::int64_t i = 0; i < rows; ++i) order_row(reinterpret_cast<Float*>(out + i * args.n));
+        continue;
+      }
     if (!as_they_are) recode<Bits, Coding::kValue>(code, in, out, count);
     else if (in != out) std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(Bits));
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -87,7 +126,7 @@ template <class Bits>
 int sort_by_digits(const SortArgs& args) {
   const std::unique_ptr<Bits[]> spare(new (std::nothrow) Bits[static_cast<std::size_t>(args.n)]);
   if (spare == nullptr) return kErrorMemory;
-  order_rows<Bits>(args, [&]<class T>(T* keys, std::int64_t n) {
+  order_rows<Bits>(args, [&]<std::integral T>(T* keys, std::int64_t n) {
     if (n < kRadixFrom) return std::sort(keys, keys + n);
     const auto key_of = [](T key) -> std::uint64_t {
       const auto bits = static_cast<Bits>(key);
@@ -106,7 +145,7 @@ int sort_in_vectors(const SortArgs& args) {
 // Narrow ones in vectors of wider ones, while there are so few that a pass for each digit takes longer.
 template <class Bits>
 int sort_widened(const SortArgs& args) {
-  order_rows<Bits>(args, []<class T>(T* keys, std::int64_t n) {
+  order_rows<Bits>(args, []<std::integral T>(T* keys, std::int64_t n) {
     std::int32_t wide[kWidened];
     std::copy_n(keys, n, wide);
     find_vector_sort<std::int32_t>()->sort(wide, n);

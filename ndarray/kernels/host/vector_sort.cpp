@@ -1,5 +1,7 @@
 #include "ndarray/kernels/host/vector_sort.h"
 
+#include <cmath>
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include "ndarray/kernels/host/vector_sort_lanes.h"
 
@@ -43,13 +45,17 @@ bool has_avx512() noexcept {
 }
 bool has_avx2() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
 
+template <class T>
+const VectorSort<T>* of_avx2() noexcept {
+  if constexpr (std::is_floating_point_v<T>) return nullptr;
+  else return has_avx2() ? &kSort<of_32_bytes::Quicksort<T>> : nullptr;
+}
+
 }  // namespace
 
 template <class T>
 const VectorSort<T>* find_vector_sort() noexcept {
-  static const VectorSort<T>* const found = has_avx512() ? &kSort<of_64_bytes::Quicksort<T>>
-                                            : has_avx2() ? &kSort<of_32_bytes::Quicksort<T>>
-                                                         : nullptr;
+  static const VectorSort<T>* const found = has_avx512() ? &kSort<of_64_bytes::Quicksort<T>> : of_avx2<T>();
   return found;
 }
 
@@ -66,5 +72,7 @@ template const VectorSort<std::int32_t>* find_vector_sort<std::int32_t>() noexce
 template const VectorSort<std::int64_t>* find_vector_sort<std::int64_t>() noexcept;
 template const VectorSort<std::uint32_t>* find_vector_sort<std::uint32_t>() noexcept;
 template const VectorSort<std::uint64_t>* find_vector_sort<std::uint64_t>() noexcept;
+template const VectorSort<float>* find_vector_sort<float>() noexcept;
+template const VectorSort<double>* find_vector_sort<double>() noexcept;
 
 }  // namespace dlbridge::nd::host_kernels

@@ -1,4 +1,4 @@
-// Sorts of integers on machines with AVX-512 or AVX2: quicksorts whose partitions and short sorts are made of vectors.
+// Sorts of numbers on machines with AVX-512 or AVX2: quicksorts whose partitions and short sorts are made of vectors.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ struct VectorSort {
   void (*select)(T* data, std::int64_t n, std::int64_t k) noexcept;
 };
 
-// Of integers of 32 or 64 bits; null where the machine has no such vectors.
+// Of numbers of 32 or 64 bits, floats without NaN and negative zeros; null where the machine has no such vectors, and
+// for floats without AVX-512.
 template <class T>
 const VectorSort<T>* find_vector_sort() noexcept;
 

@@ -1,4 +1,4 @@
-// Vectors of integers: those of 64 bytes of AVX-512, and those of 32 bytes of AVX2.
+// Vectors of numbers: those of 64 bytes of AVX-512, and those of 32 bytes of AVX2, which are of integers.
 #pragma once
 
 #include <immintrin.h>
@@ -24,6 +24,29 @@
 
 namespace dlbridge::nd::host_kernels {
 namespace {
+
+template <class T>
+constexpr T kLargest = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+template <class T>
+constexpr T kSmallest =
+    std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+
+// For each mask of lanes: first those that it has, then the others, as numbers of 8 elements or of the halves of 4.
+template <int kCount>
+struct Parts {
+  std::uint8_t order[1 << kCount][8]{};
+  constexpr Parts() noexcept {
+    constexpr int kWords = 8 / kCount;
+    for (unsigned mask = 0; mask < 1u << kCount; ++mask)
+      for (int pass = 0, to = 0; pass < 2; ++pass)
+        for (int lane = 0; lane < kCount; ++lane)
+          for (int word = 0; word < kWords && (mask >> lane & 1) == (pass == 0 ? 1 : 0); ++word)
+            order[mask][to++] = static_cast<std::uint8_t>(lane * kWords + word);
+  }
+};
+
+template <int kCount>
+constexpr Parts<kCount> kParts{};
 
 // swap_into<d, mask>(): `v` with lanes i and i ^ d exchanged, where the mask says so, else `from`; d is a power of two.
 // turn<n>(): each n lanes in reverse order.
@@ -87,29 +110,37 @@ struct Lanes : LaneMoves<sizeof(T)> {
   static constexpr int kCount = 64 / static_cast<int>(sizeof(T));
   static constexpr int kMaxColumn = 16;  // vectors that are sorted in registers
   static constexpr Mask kAll = static_cast<Mask>(~Mask{0});
+  static constexpr bool kIsDouble = std::is_same_v<T, double>, kIsFloat = std::is_same_v<T, float>;
 
   DLBRIDGE_ND_AVX512 static V load(const T* p) noexcept { return _mm512_loadu_si512(p); }
   DLBRIDGE_ND_AVX512 static void store(T* p, V v) noexcept { _mm512_storeu_si512(p, v); }
   DLBRIDGE_ND_AVX512 static V fill(T x) noexcept {
-    if constexpr (sizeof(T) == 8) return _mm512_set1_epi64(static_cast<long long>(x));
+    if constexpr (kIsDouble) return _mm512_castpd_si512(_mm512_set1_pd(x));
+    else if constexpr (kIsFloat) return _mm512_castps_si512(_mm512_set1_ps(x));
+    else if constexpr (sizeof(T) == 8) return _mm512_set1_epi64(static_cast<long long>(x));
     else return _mm512_set1_epi32(static_cast<int>(x));
   }
   static constexpr Mask first(int n) noexcept { return static_cast<Mask>(kAll >> (kCount - n)); }
   // The first n of them, or all where there are more, or none; the largest element behind them.
   DLBRIDGE_ND_AVX512 static V load_first(const T* p, int n) noexcept {
-    return Moves::load_into(fill(std::numeric_limits<T>::max()), first(std::clamp(n, 0, kCount)), p);
+    return Moves::load_into(fill(kLargest<T>), first(std::clamp(n, 0, kCount)), p);
   }
   DLBRIDGE_ND_AVX512 static void store_first(T* p, int n, V v) noexcept {
     Moves::store_where(p, first(std::clamp(n, 0, kCount)), v);
   }
   DLBRIDGE_ND_AVX512 static Mask less(V a, V b) noexcept {
-    if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_cmplt_epi64_mask(a, b);
+    if constexpr (kIsDouble) return _mm512_cmp_pd_mask(_mm512_castsi512_pd(a), _mm512_castsi512_pd(b), _CMP_LT_OQ);
+    else if constexpr (kIsFloat) return _mm512_cmp_ps_mask(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), _CMP_LT_OQ);
+    else if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_cmplt_epi64_mask(a, b);
     else if constexpr (std::is_same_v<T, std::uint64_t>) return _mm512_cmplt_epu64_mask(a, b);
     else if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_cmplt_epi32_mask(a, b);
     else return _mm512_cmplt_epu32_mask(a, b);
   }
   DLBRIDGE_ND_AVX512 static V min(V a, V b) noexcept {
-    if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_min_epi64(a, b);
+    if constexpr (kIsDouble) return _mm512_castpd_si512(_mm512_min_pd(_mm512_castsi512_pd(a), _mm512_castsi512_pd(b)));
+    else if constexpr (kIsFloat)
+      return _mm512_castps_si512(_mm512_min_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+    else if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_min_epi64(a, b);
     else if constexpr (std::is_same_v<T, std::uint64_t>) return _mm512_min_epu64(a, b);
     else if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_min_epi32(a, b);
     else return _mm512_min_epu32(a, b);
@@ -117,15 +148,29 @@ struct Lanes : LaneMoves<sizeof(T)> {
   // The larger ones where the mask says so, else `from`.
   template <unsigned mask>
   DLBRIDGE_ND_AVX512 static V max_into(V from, V a, V b) noexcept {
-    if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_mask_max_epi64(from, mask, a, b);
+    if constexpr (kIsDouble)
+      return _mm512_castpd_si512(
+          _mm512_mask_max_pd(_mm512_castsi512_pd(from), mask, _mm512_castsi512_pd(a), _mm512_castsi512_pd(b)));
+    else if constexpr (kIsFloat)
+      return _mm512_castps_si512(
+          _mm512_mask_max_ps(_mm512_castsi512_ps(from), mask, _mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+    else if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_mask_max_epi64(from, mask, a, b);
     else if constexpr (std::is_same_v<T, std::uint64_t>) return _mm512_mask_max_epu64(from, mask, a, b);
     else if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_mask_max_epi32(from, mask, a, b);
     else return _mm512_mask_max_epu32(from, mask, a, b);
   }
-  // Puts what is below `bound` to `begin` and the others before `end`; returns how many are below.
+  // Puts what is below `bound` to `begin` and the others before `end`; returns how many are below. Between the two there
+  // is room for a vector; of 8 lanes, which a table puts in order, what lies there is written as well.
   DLBRIDGE_ND_AVX512 static int part(V v, V bound, T* begin, T* end) noexcept {
     const Mask is_below = less(v, bound);
     const int below = std::popcount(is_below);
+    if constexpr (kCount == 8) {
+      const auto* const order = reinterpret_cast<const __m128i*>(kParts<8>.order[is_below]);
+      v = _mm512_permutexvar_epi64(_mm512_cvtepu8_epi64(_mm_loadl_epi64(order)), v);
+      store(begin, v);
+      store(end - kCount, v);
+      return below;
+    }
     store(begin, Moves::compress(is_below, v));
     Moves::store_where(end - (kCount - below), first(kCount - below), Moves::compress(static_cast<Mask>(~is_below), v));
     return below;
@@ -191,20 +236,6 @@ struct LaneMoves<8> {
   DLBRIDGE_ND_AVX2 static V max(V a, V b) noexcept { return _mm256_blendv_epi8(b, a, greater(a, b)); }
 };
 
-// For each mask of lanes: first those that it has, then the others, as numbers of 4 bytes.
-template <int kCount>
-struct Parts {
-  std::uint8_t order[1 << kCount][8]{};
-  constexpr Parts() noexcept {
-    constexpr int kWords = 8 / kCount;
-    for (unsigned mask = 0; mask < 1u << kCount; ++mask)
-      for (int pass = 0, to = 0; pass < 2; ++pass)
-        for (int lane = 0; lane < kCount; ++lane)
-          for (int word = 0; word < kWords && (mask >> lane & 1) == (pass == 0 ? 1 : 0); ++word)
-            order[mask][to++] = static_cast<std::uint8_t>(lane * kWords + word);
-  }
-};
-
 // Unsigned numbers have their highest bit turned while they are in vectors: they compare as signed ones do.
 template <class T>
 struct Lanes : LaneMoves<sizeof(T)> {
@@ -215,7 +246,6 @@ struct Lanes : LaneMoves<sizeof(T)> {
   static constexpr int kCount = 32 / static_cast<int>(sizeof(T));
   static constexpr int kMaxColumn = 16;
   static constexpr Mask kAll = (1u << kCount) - 1;
-  static constexpr Parts<kCount> kParts{};
 
   DLBRIDGE_ND_AVX2 static V turned(V v) noexcept {
     if constexpr (std::is_signed_v<T>) return v;
@@ -227,7 +257,7 @@ struct Lanes : LaneMoves<sizeof(T)> {
   DLBRIDGE_ND_AVX2 static void store(T* p, V v) noexcept { _mm256_storeu_si256(reinterpret_cast<V*>(p), turned(v)); }
   DLBRIDGE_ND_AVX2 static V fill(T x) noexcept { return turned(Moves::fill(static_cast<std::int64_t>(x))); }
   DLBRIDGE_ND_AVX2 static V load_first(const T* p, int n) noexcept {
-    const V mask = Moves::first(n), other = fill(std::numeric_limits<T>::max());
+    const V mask = Moves::first(n), other = fill(kLargest<T>);
     if constexpr (sizeof(T) == 8)
       return _mm256_blendv_epi8(other, turned(_mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask)),
                                 mask);
@@ -248,7 +278,7 @@ struct Lanes : LaneMoves<sizeof(T)> {
   // Between the two there is room for a vector; what lies there is written as well.
   DLBRIDGE_ND_AVX2 static int part(V v, V bound, T* begin, T* end) noexcept {
     const unsigned is_below = Moves::bits_of(Moves::greater(bound, v));
-    const auto* const order = reinterpret_cast<const __m128i*>(kParts.order[is_below]);
+    const auto* const order = reinterpret_cast<const __m128i*>(kParts<kCount>.order[is_below]);
     v = _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadl_epi64(order)));
     store(begin, v);
     store(end - kCount, v);

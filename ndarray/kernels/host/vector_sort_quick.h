@@ -113,9 +113,9 @@ template <class T>
 class Quicksort {
  public:
   using Element = T;
-  static void sort(T* data, std::int64_t n) noexcept { sort_from(data, n, kLowest, depth_of(n)); }
+  static void sort(T* data, std::int64_t n) noexcept { sort_from(data, n, kSmallest<T>, depth_of(n)); }
   static void select(T* data, std::int64_t n, std::int64_t k) noexcept {
-    T floor = kLowest;
+    T floor = kSmallest<T>;
     for (int depth = depth_of(n); n > kShort; --depth) {
       if (depth == 0) return std::nth_element(data, data + k, data + n);
       const Split found = split(data, n, floor);
@@ -138,7 +138,6 @@ class Quicksort {
   static constexpr std::int64_t kShort = L::kMaxColumn * kLanes;  // elements that are sorted in registers
   static constexpr int kVectors = 8;                              // that a partition takes at a time
   static constexpr std::int64_t kBatch = kVectors * kLanes;
-  static constexpr T kLowest = std::numeric_limits<T>::min();
 
   // Twice the halvings that even parts need: behind it the C++ library's sorts take over, which no order slows down.
   static int depth_of(std::int64_t n) noexcept {
@@ -155,9 +154,14 @@ class Quicksort {
   static Split split(T* data, std::int64_t n, T floor) noexcept {
     const T pivot = pivot_of(data, n);
     if (pivot != floor) return {partition(data, n, pivot), pivot, false};
-    if (pivot == std::numeric_limits<T>::max()) return {n, pivot, true};
-    const T next = static_cast<T>(pivot + 1);
+    if (pivot == kLargest<T>) return {n, pivot, true};
+    const T next = after(pivot);
     return {partition(data, n, next), next, true};
+  }
+
+  static T after(T x) noexcept {
+    if constexpr (std::is_floating_point_v<T>) return std::nextafter(x, kLargest<T>);
+    else return static_cast<T>(x + 1);
   }
 
   static void sort_from(T* data, std::int64_t n, T floor, int depth) noexcept {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <type_traits>
+#include <utility>
 
 #include "ndarray/kernels/functions.h"
 #include "ndarray/kernels/functors/runs.h"
@@ -101,8 +103,8 @@ TEST(HostSort, ValuesInVectorsAndByDigits) {
   for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUInt16, DType::kInt32, DType::kUInt32, DType::kInt64,
                             DType::kUInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64})
     for (const std::int64_t n : {1, 300, 3000})
-      for (const bool descending : {false, true}) {
-        const std::vector<unsigned char> keys = random_buffer(dtype, 2 * n, 7, true);
+      for (const auto& [descending, has_nan_in_it] : {std::pair(false, false), {false, true}, {true, true}}) {
+        const std::vector<unsigned char> keys = random_buffer(dtype, 2 * n, 7, has_nan_in_it);
         std::vector<unsigned char> by_digits(keys.size()), out(keys.size());
         SortArgs args{dtype, descending, false, 2, n, keys.data(), by_digits.data(), nullptr, {}, 0};
         ASSERT_EQ(host_kernels::sort_values(args, false), 0);
@@ -142,13 +144,22 @@ TEST(HostSort, PositionsOfKeysThatAgreeInTheirHighBits) {
 template <class T>
 void expect_vector_sorts() {
   const auto* const vectors = host_kernels::find_vector_sort<T>();
-  if (vectors == nullptr) GTEST_SKIP() << "neither AVX-512 nor AVX2";
+  if (vectors == nullptr) GTEST_SKIP() << "no vectors that sort them";
   std::mt19937_64 random(3);
   for (std::int64_t n = 1; n < 1500; n += n < 300 ? 1 : 97)
     for (const std::uint64_t values : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{9}, std::uint64_t{0}}) {
       std::vector<T> x(static_cast<std::size_t>(n));
-      for (std::size_t i = 0; i < x.size(); ++i)
-        x[i] = static_cast<T>(values == 0 ? random() : ~std::uint64_t{0} - random() % values);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::uint64_t value = values == 0 ? random() : ~std::uint64_t{0} - random() % values;
+        if constexpr (std::is_floating_point_v<T>) {
+          constexpr T kInfinity = std::numeric_limits<T>::infinity();
+          x[i] = value % 50 == 1   ? kInfinity
+                 : value % 50 == 2 ? -kInfinity
+                                   : static_cast<T>(static_cast<std::int64_t>(value));
+        } else {
+          x[i] = static_cast<T>(value);
+        }
+      }
       std::vector<T> want = x, selected = x;
       std::sort(want.begin(), want.end());
       vectors->sort(x.data(), n);
@@ -166,6 +177,10 @@ TEST(VectorSort, SortsAndSelectsInEveryLengthAndAmongEquals) {
   expect_vector_sorts<std::uint32_t>();
   expect_vector_sorts<std::int64_t>();
   expect_vector_sorts<std::uint64_t>();
+}
+TEST(VectorSort, SortsAndSelectsFloats) {
+  expect_vector_sorts<float>();
+  expect_vector_sorts<double>();
 }
 
 TEST(HostSort, NanOfEitherSignComesLastAndZerosKeepTheirOrder) {
