@@ -214,18 +214,19 @@ Status diagonal(const Tensor& source, std::int64_t offset, int axis1, int axis2,
 }
 
 Status part_view(const Tensor& source, bool imaginary, Tensor& out) {
-  const std::int64_t item = source.itemsize();
   std::int64_t strides[kMaxDims];
-  for (int k = 0; k < source.dl.ndim; ++k) strides[k] = source.dl.strides[k] * item;
-  const std::int64_t offset = imaginary && source.size != 0 ? item / 2 : 0;  // an empty array has no byte to start at
-  return strided_view(source, offset, real_part(dtype_of(source)), shape_of(source),
-                      {strides, static_cast<std::size_t>(source.dl.ndim)}, out);
+  for (int k = 0; k < source.dl.ndim; ++k) strides[k] = 2 * source.dl.strides[k];
+  DLBRIDGE_TRY(make_view(source, shape_of(source), {strides, static_cast<std::size_t>(source.dl.ndim)}, 0, out));
+  out.set_dtype(dlbridge::info(real_part(dtype_of(source))));
+  if (imaginary && out.size != 0) out.dl.data = static_cast<char*>(out.dl.data) + out.itemsize();
+  return {};
 }
 
 Status view_as(const Tensor& source, DType dtype, Tensor& out) {
   const std::int64_t from = source.itemsize(), to = itemsize(dtype);
   std::int64_t shape[kMaxDims], strides[kMaxDims];
   const auto n = static_cast<std::size_t>(source.dl.ndim);
+  if (dtype == dtype_of(source)) return make_view(source, shape_of(source), {source.dl.strides, n}, 0, out);
   std::copy_n(source.dl.shape, n, shape);
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t stride = source.dl.strides[k], bytes = stride * from;
@@ -326,6 +327,9 @@ Status in_steps(const Tensor& x, Tensor& row) {
 }
 
 Status flatten(const Tensor& source, CopyOrder order, bool copy, Tensor& out) {
+  constexpr std::int64_t kDense[] = {1};
+  const std::int64_t all[] = {source.size};
+  if (!copy && order != CopyOrder::kF && is_c_contiguous(source)) return make_view(source, all, kDense, 0, out);
   const Tensor* t = &source;
   Tensor sorted;
   if (order == CopyOrder::kKeep) {
@@ -333,13 +337,12 @@ Status flatten(const Tensor& source, CopyOrder order, bool copy, Tensor& out) {
     t = &sorted;
   }
   const Order walk = order == CopyOrder::kF ? Order::kF : Order::kC;
-  const std::int64_t shape[1] = {t->size};
   bool viewed = false;
-  if (!copy) DLBRIDGE_TRY(reshape_view(*t, shape, walk, out, viewed));
+  if (!copy) DLBRIDGE_TRY(reshape_view(*t, all, walk, out, viewed));
   // A view with gaps will not do: what asks for a flat array counts on a dense one. A copy then, as NumPy's.
   if (viewed && is_c_contiguous(out)) return {};
   out = Tensor();
-  return reshape_copy(*t, shape, walk, out);
+  return reshape_copy(*t, all, walk, out);
 }
 
 }  // namespace dlbridge::nd

@@ -64,6 +64,7 @@ PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(itemsize_byt
 
 // float32 == "float32", == "f4", == float, == np.float32, == np.dtype("f4"), == torch.float32: whatever names it.
 bool dtype_equals(PyObject* self, PyObject* other) {
+  if (self == other) return true;
   const DLDataType own = value_of(self);
   if (DLDataType o; read_dtype(other, o)) return o.code == own.code && o.bits == own.bits && o.lanes == own.lanes;
   if (PyUnicode_CheckExact(other)) {
@@ -74,14 +75,14 @@ bool dtype_equals(PyObject* self, PyObject* other) {
     if (const DTypeInfo* row = find_dtype_by_name(name); row != nullptr) return row == find_dtype(own);
   }
   if (other == Py_None) return false;  // it names none: programs compare with what a table has not
-  if (!frameworks::connect_numpy()) PyErr_Clear();
-  if (const DTypeInfo* row = frameworks::find_plain_dtype(other); row != nullptr) return row == find_dtype(own);
   static Spellings spellings;
   const bool is_spelling = Spellings::can_have(other);
   if (is_spelling) {
     if (const std::optional<DType> known = spellings.find(other); known) return &info(*known) == find_dtype(own);
     PyErr_Clear();
   }
+  if (!frameworks::connect_numpy()) PyErr_Clear();
+  if (const DTypeInfo* row = frameworks::find_plain_dtype(other); row != nullptr) return row == find_dtype(own);
   static PythonFunction find("dlbridge._dtype", "find");
   DLDataType dl;
   if (const Ref found = find(other); !read_dtype(found.get(), dl)) return false;
@@ -264,7 +265,7 @@ PyObject* make_dtype(DLDataType dtype) {
 
 bool read_dtype(PyObject* object, DLDataType& out) noexcept {
   if (Py_TYPE(object) != dtype_type) return false;
-  out = pyb::detail::cast_op<DTypeValue&>(pyb::detail::load_type<DTypeValue>(pyb::handle(object))).dl;
+  out = reinterpret_cast<pyb::detail::instance*>(object)->get_value_and_holder().value_ptr<DTypeValue>()->dl;
   return true;
 }
 

@@ -271,6 +271,11 @@ constexpr char kAsfortranarray[] =
     "`a` as an array of at least one dimension that is dense in Fortran order; itself if it already is.";
 template <char order>
 PyObject* in_order(PyObject*, const Call& a) {
+  if (stays(a)) {
+    const Tensor& x = tensor_of(a.given(0));
+    if (x.dl.ndim > 0 && (order == 'C' ? core::is_c_contiguous(x) : core::is_f_contiguous(x)))
+      return Ref::borrow(a.given(0)).release();
+  }
   return converted(a.given(0), a.dtype(1), a.device(2), std::nullopt, order, 1);
 }
 
