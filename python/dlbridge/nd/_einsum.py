@@ -91,16 +91,19 @@ class _Operand:
         """Letters that are not kept are summed over; integers stay of their dtype."""
         axes = tuple([axis for axis, letter in enumerate(self.extents) if letter not in kept])
         if axes:
-            self.calls.append(methodcaller("sum", axes, dtype if kind_of(dtype) in "biu" else None))
+            of_sum = dtype if kind_of(dtype) in "biu" else None
+            self.calls.append(lambda x: x.sum(axes, of_sum))
             self.extents = {c: extent for c, extent in self.extents.items() if c in kept}
 
-    def align(self, letters: str) -> None:
-        """The axes in the order of `letters`, extents of 1 where there are none."""
+    def align(self, letters: str, broadcasts: bool = False) -> None:
+        """The axes in the order of `letters`, extents of 1 where there are none; but for the first ones where it
+        broadcasts."""
         term = list(self.extents)
         axes = tuple([term.index(c) for c in letters if c in term])
         if axes != tuple(range(len(term))):
             self.calls.append(methodcaller("transpose", axes))
-        added = tuple([slice(None) if c in term else None for c in letters])
+        asked = letters[letters.index(min(term, key=letters.index)) :] if term and broadcasts else letters
+        added = tuple([slice(None) if c in term else None for c in asked])
         if None in added:
             self.calls.append(itemgetter(added))
         self.extents = {c: self.extents.get(c, 1) for c in letters}
@@ -131,7 +134,7 @@ def _pair(a: _Operand, b: _Operand, kept: str, extents: dict[str, int], dtype: A
     if not summed or apart:
         order = "".join(a.extents) + columns
         a.align(order)
-        b.align(order)
+        b.align(order, broadcasts=True)
         shape = tuple([p if q == 1 else q for p, q in zip(a.extents.values(), b.extents.values(), strict=True)])
         product = _Operand(order, shape)
         product.sum_all_but(letters, dtype)
@@ -181,13 +184,19 @@ def _in_turn(first: list[Call], steps: list[tuple[list[Call], Call, list[Call]]]
     # Of one array that is viewed, and of two of which only one takes a call: small ones take hardly longer than loops.
     if not steps and len(first) == 1:
         return first[0]
-    if len(steps) != 1 or first or len(steps[0][0]) + len(steps[0][2]) > 1:
+    if len(steps) != 1 or len(first) + len(steps[0][0]) + len(steps[0][2]) > 1:
         return run
     calls, combine, after = steps[0]
+    if first:
+        of_first = first[0]
+        return lambda x, y: combine(of_first(x), y)
     if calls:
-        before = calls[0]
-        return lambda x, y: combine(x, before(y))
-    return (lambda x, y: after[0](combine(x, y))) if after else combine
+        of_second = calls[0]
+        return lambda x, y: combine(x, of_second(y))
+    if after:
+        of_product = after[0]
+        return lambda x, y: of_product(combine(x, y))
+    return combine
 
 
 def _dtype_of_all(operands: tuple[Any, ...]) -> DType | None:
@@ -276,6 +285,10 @@ def einsum(
     if is_plain and len(operands) == 1 and isinstance(x := operands[0], ndarray):  # a view takes less than what follows
         result = _plan(subscripts, x.dtype, x.shape)(x)
         return result.view() if result is x else result
+    if is_plain and len(operands) == 2:  # as do small products
+        x, y = operands
+        if isinstance(x, ndarray) and isinstance(y, ndarray) and x.dtype is y.dtype:
+            return _plan(subscripts, x.dtype, x.shape, y.shape)(x, y)
     wanted = _dtype_of_all(operands) if is_plain else None
     if wanted is None:
         subscripts, arrays, wanted = _operands(subscripts, operands, out, dtype, casting)
