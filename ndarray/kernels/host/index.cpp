@@ -73,22 +73,23 @@ bool add_place(const IndexArgs& args, int array, std::int64_t offset, std::int64
   return args.bounds != Bounds::kRefuse || static_cast<std::int64_t>(differences(i, extent)) >= 0;
 }
 
-// Adds where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base. False: one of them
-// does not exist, and is refused.
-template <Bounds bounds>
-DLBRIDGE_ND_CLONES bool add_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
-                                   std::int64_t step, std::int64_t* places) {
+// Where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base, or what is added to
+// those that are there. False: one of them does not exist, and is refused.
+template <Bounds bounds, bool adds>
+DLBRIDGE_ND_CLONES bool find_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
+                                    std::int64_t step, std::int64_t* places) {
   std::uint64_t seen = 0;
   const auto add = [&](std::int64_t k, const Bytes* from) {
     std::int64_t i;
     std::memcpy(&i, from, sizeof i);
+    const std::int64_t start = adds ? places[k] : 0;
     if constexpr (bounds == Bounds::kRefuse) {
       seen |= differences(i, extent);
       const auto position = static_cast<std::uint64_t>(i) + static_cast<std::uint64_t>(extent & i >> 63);
-      const std::uint64_t place = static_cast<std::uint64_t>(places[k]) + position * static_cast<std::uint64_t>(step);
+      const std::uint64_t place = static_cast<std::uint64_t>(start) + position * static_cast<std::uint64_t>(step);
       places[k] = static_cast<std::int64_t>(place);  // without overflow, also of an index that is refused
     } else {
-      places[k] += resolve_index(i, extent, bounds) * step;
+      places[k] = start + resolve_index(i, extent, bounds) * step;
     }
   };
   constexpr std::int64_t kIndex = sizeof(std::int64_t);
@@ -99,6 +100,13 @@ DLBRIDGE_ND_CLONES bool add_places(const Bytes* index, std::int64_t stride, std:
   return static_cast<std::int64_t>(seen) >= 0;
 }
 
+template <Bounds bounds>
+bool find_places_by(bool adds, const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
+                    std::int64_t step, std::int64_t* places) {
+  return adds ? find_places<bounds, true>(index, stride, n, extent, step, places)
+              : find_places<bounds, false>(index, stride, n, extent, step, places);
+}
+
 constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
 
 // Where a part of the indices along a dim leads, from `first` on: those of the arrays from `array` to before `end`.
@@ -107,14 +115,14 @@ struct Places {
   bool exist = true;
   Places(const IndexArgs& args, int dim, const Position& position, std::int64_t first, int array, int end) {
     count = std::min(kPlaces, args.shape[dim] - first);
-    std::fill_n(at, count + kAhead, 0);
-    for (; array < end; ++array) {
+    std::fill_n(at + (array < end ? count : 0), kAhead + (array < end ? 0 : count), 0);
+    for (bool adds = false; array < end; ++array, adds = true) {
       const std::int64_t step = args.index_strides[array][dim];
       const Bytes* index = reinterpret_cast<const Bytes*>(args.index[array]) + position.index[array] + first * step;
-      const auto add = args.bounds == Bounds::kWrap   ? &add_places<Bounds::kWrap>
-                       : args.bounds == Bounds::kClip ? &add_places<Bounds::kClip>
-                                                      : &add_places<Bounds::kRefuse>;
-      exist &= add(index, step, count, args.extent[array], args.axis_stride[array], at);
+      const auto find = args.bounds == Bounds::kWrap   ? &find_places_by<Bounds::kWrap>
+                        : args.bounds == Bounds::kClip ? &find_places_by<Bounds::kClip>
+                                                       : &find_places_by<Bounds::kRefuse>;
+      exist &= find(adds, index, step, count, args.extent[array], args.axis_stride[array], at);
     }
   }
 };
@@ -126,6 +134,49 @@ void move_places(Bytes* value, std::int64_t value_stride, Bytes* base, std::int6
 #pragma GCC unroll 8
   for (std::int64_t k = 0; k < places.count; ++k)
     Move::move(value + k * value_stride, base + k * base_stride + places.at[k]);
+}
+
+// An index on an axis; where it does not exist, and is refused, not below the extent.
+template <Bounds bounds>
+std::uint64_t position_of(std::int64_t i, std::int64_t extent) noexcept {
+  const auto size = static_cast<std::uint64_t>(extent);
+  const std::uint64_t position = static_cast<std::uint64_t>(i) + (size & static_cast<std::uint64_t>(i >> 63));
+  if (bounds == Bounds::kRefuse) return position;
+  if (bounds == Bounds::kWrap && position < size) return position;
+  if (bounds == Bounds::kWrap && position - size < size) return position - size;  // once around needs no division
+  return static_cast<std::uint64_t>(resolve_index(i, extent, bounds));
+}
+
+// Of one array of indices, one after the other: what is written in any order waits for memory all along, and a part of
+// the places found first would let it rest meanwhile. False: an index does not exist, and nothing behind it was moved.
+template <class Move, Bounds bounds, bool dense>
+bool move_in_turn(const IndexArgs& args, Bytes* value, Bytes* base, const Bytes* index) {
+  const std::int64_t extent = args.extent[0], n = args.shape[0];
+  const std::int64_t value_step = dense ? Move::size : args.value_strides[0];
+  const std::int64_t index_step = dense ? sizeof(std::int64_t) : args.index_strides[0][0];
+  const std::int64_t step = dense ? Move::size : args.axis_stride[0];
+  for (std::int64_t k = 0; k < n; ++k, value += value_step, index += index_step) {
+    std::int64_t i;
+    std::memcpy(&i, index, sizeof i);
+    const std::uint64_t position = position_of<bounds>(i, extent);
+    if (bounds == Bounds::kRefuse && position >= static_cast<std::uint64_t>(extent)) [[unlikely]]
+      return false;
+    Move::move(value, base + static_cast<std::int64_t>(position) * step);
+  }
+  return true;
+}
+template <class Move, Bounds bounds>
+bool move_line(const IndexArgs& args, Bytes* value, Bytes* base, const Bytes* index) {
+  const bool dense = args.value_strides[0] == Move::size && args.axis_stride[0] == Move::size &&
+                     args.index_strides[0][0] == static_cast<std::int64_t>(sizeof(std::int64_t));
+  return dense ? move_in_turn<Move, bounds, true>(args, value, base, index)
+               : move_in_turn<Move, bounds, false>(args, value, base, index);
+}
+template <class Move>
+auto find_line(Bounds bounds) noexcept -> bool (*)(const IndexArgs&, Bytes*, Bytes*, const Bytes*) {
+  if (bounds == Bounds::kRefuse) return &move_line<Move, Bounds::kRefuse>;
+  if constexpr (Move::combines) return nullptr;  // what combines is asked to refuse
+  else return bounds == Bounds::kWrap ? &move_line<Move, Bounds::kWrap> : &move_line<Move, Bounds::kClip>;
 }
 
 // Dense operands and the positions of a mask's true elements, which rise: where as many follow each other, the elements
@@ -184,6 +235,8 @@ bool inner_loop(const IndexArgs& args, bool index_moves, const Position& at) {
   if (dense && args.unique && args.arrays == 1 && args.axis_stride[0] == Move::size &&
       args.index_strides[0][0] == static_cast<std::int64_t>(sizeof(std::int64_t)))
     return rising_loop<Move>(value, base, reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0], n), true;
+  const auto move = args.arrays == 1 && base_stride == 0 ? find_line<Move>(args.bounds) : nullptr;
+  if (move != nullptr) return move(args, value, base, reinterpret_cast<const Bytes*>(args.index[0]) + at.index[0]);
   for (std::int64_t first = 0; first < n; first += kPlaces) {
     const Places places(args, 0, at, first, 0, args.arrays);
     if (!places.exist) return false;
