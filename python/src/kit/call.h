@@ -67,7 +67,7 @@ struct Signature {
 class Call {
  public:
   Call(const Signature& signature, const char* operation, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames)
-      : operation_(operation), args_(args), nargs_(nargs), is_single_(nargs == 1 && kwnames == nullptr) {
+      : operation_(operation), args_(args), nargs_(nargs) {
     const bool is_plain = kwnames == nullptr && !signature.variadic;
     if (is_plain && nargs >= signature.required && nargs <= signature.positional) [[likely]] {
       for (int i = 0; i < signature.count; ++i) values_[i] = i < nargs ? args[i] : nullptr;
@@ -79,8 +79,6 @@ class Call {
   const char* operation() const noexcept { return operation_; }
   PyObject* given(std::size_t i) const noexcept { return values_[i]; }  // null: not given
   PyObject* operator[](std::size_t i) const noexcept { return values_[i] == Py_None ? nullptr : values_[i]; }
-  // Whether the first is all that is given.
-  bool is_single() const noexcept { return is_single_; }
   // What a variadic parameter takes.
   PyObject* const* all() const noexcept { return args_; }
   Py_ssize_t all_count() const noexcept { return nargs_; }
@@ -98,7 +96,6 @@ class Call {
 
   PyObject* const* args_;
   Py_ssize_t nargs_;
-  bool is_single_;
   PyObject* values_[kMaxParameters];
 };
 

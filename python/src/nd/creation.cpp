@@ -241,8 +241,24 @@ PyObject* array(PyObject*, const Call& a) {
   return converted(a.given(0), a.dtype(1), a.device(5), copy, a.order(3, 'K'), a.integer(4, 0), a.flag(6, false));
 }
 
-// Most calls of asarray(): of an array of the host, which is the result.
-bool stays(const Call& a) noexcept { return a.is_single() && Py_TYPE(a.given(0)) == array_types.host; }
+// A function that most calls give an array of the host alone, which is its result where `kIsReady` says so: before the
+// arguments are looked at.
+template <const auto& kDoc, auto kFunction, auto kIsReady, const auto& kOperation = kOwnName>
+PyMethodDef method_of_ready() {
+  const auto call = [](PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
+    if (nargs == 1 && kwnames == nullptr && Py_TYPE(args[0]) == array_types.host && kIsReady(tensor_of(args[0])))
+      return Ref::borrow(args[0]).release();
+    return Method<kDoc, kFunction, kOperation>::call(self, args, nargs, kwnames);
+  };
+  PyMethodDef row = method<kDoc, kFunction, kOperation>();
+  const _PyCFunctionFastWithKeywords plain = call;
+  row.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plain));
+  return row;
+}
+template <char order>
+bool is_ready(const Tensor& x) noexcept {
+  return order == 'K' || (x.dl.ndim > 0 && (order == 'C' ? core::is_c_contiguous(x) : core::is_f_contiguous(x)));
+}
 
 constexpr char kAsarrayName[] = "nd.asarray()";
 constexpr char kAsarray[] =
@@ -252,14 +268,12 @@ constexpr char kAsarray[] =
     "CPU;\n"
     "arrays of other frameworks are shared. Arguments and errors as for array(). Source: Array API 2024.12.";
 PyObject* asarray(PyObject*, const Call& a) {
-  if (stays(a)) return Ref::borrow(a.given(0)).release();
   return converted(a.given(0), a.dtype(1), a.device(3), a.copy(4), a.order(2, 'K'), 0, a.flag(5, false));
 }
 
 constexpr char kAsanyarray[] = "asanyarray($module, a, dtype=None, order=None, *, blocking=False)\n--\n\n"
                                "asarray(); there are no subclasses to keep.";
 PyObject* asanyarray(PyObject*, const Call& a) {
-  if (stays(a)) return Ref::borrow(a.given(0)).release();
   return converted(a.given(0), a.dtype(1), std::nullopt, std::nullopt, a.order(2, 'K'), 0, a.flag(3, false));
 }
 
@@ -271,11 +285,6 @@ constexpr char kAsfortranarray[] =
     "`a` as an array of at least one dimension that is dense in Fortran order; itself if it already is.";
 template <char order>
 PyObject* in_order(PyObject*, const Call& a) {
-  if (stays(a)) {
-    const Tensor& x = tensor_of(a.given(0));
-    if (x.dl.ndim > 0 && (order == 'C' ? core::is_c_contiguous(x) : core::is_f_contiguous(x)))
-      return Ref::borrow(a.given(0)).release();
-  }
   return converted(a.given(0), a.dtype(1), a.device(2), std::nullopt, order, 1);
 }
 
@@ -343,11 +352,14 @@ PyObject* get_default_device(PyObject*) { return make_device(default_device()); 
 void init_creation(PyObject* module) {
   frameworks::adopt_as_ndarray = adopt_tensor;
   frameworks::make_ndarray = make_ndarray;
-  add_functions(module, {method<kArray, array, kArrayName>(), method<kAsarray, asarray, kAsarrayName>(),
-                         method<kAsanyarray, asanyarray>(), method<kAscontiguousarray, in_order<'C'>>(),
-                         method<kAsfortranarray, in_order<'F'>>(), method<kFromDlpack, from_dlpack, kFromDlpackName>(),
-                         method<kFrombufferOnHost, frombuffer_on_host, kFrombuffer>(), method<kToDevice, to_device>(),
-                         method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
+  add_functions(module,
+                {method<kArray, array, kArrayName>(), method_of_ready<kAsarray, asarray, is_ready<'K'>, kAsarrayName>(),
+                 method_of_ready<kAsanyarray, asanyarray, is_ready<'K'>>(),
+                 method_of_ready<kAscontiguousarray, in_order<'C'>, is_ready<'C'>>(),
+                 method_of_ready<kAsfortranarray, in_order<'F'>, is_ready<'F'>>(),
+                 method<kFromDlpack, from_dlpack, kFromDlpackName>(),
+                 method<kFrombufferOnHost, frombuffer_on_host, kFrombuffer>(), method<kToDevice, to_device>(),
+                 method<kToNumpy, to_numpy>(), method<kDefaultDevice, get_default_device>()});
 }
 
 }  // namespace dlbridge::py::nd
