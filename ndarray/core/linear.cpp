@@ -32,7 +32,7 @@ bool reads_windows(const Tensor& x, const Tensor& other) noexcept {
   return x.dl.strides[n - 2] == 1 && x.dl.strides[n - 1] == 1 && other.dl.shape[other.dl.ndim - 1] == 1;
 }
 
-// On the host a matrix that a vector multiplies is read once, where it lies: to copy it first would be to read it twice.
+// On the host a matrix that a vector multiplies is read once, where it lies: a copy would be read once more.
 bool reads_any_matrix(const Tensor& x, const Tensor& vector) noexcept {
   return is_host(x.dl.device) &&
          std::min(vector.dl.shape[vector.dl.ndim - 1], vector.dl.shape[vector.dl.ndim - 2]) == 1;

@@ -159,8 +159,8 @@ struct Lanes : LaneMoves<sizeof(T)> {
     else if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_mask_max_epi32(from, mask, a, b);
     else return _mm512_mask_max_epu32(from, mask, a, b);
   }
-  // Puts what is below `bound` to `begin` and the others before `end`; returns how many are below. Between the two there
-  // is room for a vector; of 8 lanes, which a table puts in order, what lies there is written as well.
+  // Puts what is below `bound` to `begin` and the others before `end`; returns how many are below. Between the two
+  // there is room for a vector; of 8 lanes, which a table puts in order, what lies there is written as well.
   DLBRIDGE_ND_AVX512 static int part(V v, V bound, T* begin, T* end) noexcept {
     const Mask is_below = less(v, bound);
     const int below = std::popcount(is_below);
