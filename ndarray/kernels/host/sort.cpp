@@ -74,14 +74,20 @@ struct FloatOf<std::uint64_t> {
   using type = double;
 };
 
-// False where there are NaN or negative zeros, which as numbers are in no order, or equal to other bits.
+// False where there are NaN or negative zeros, which as numbers are in no order, or equal to other bits. `in` may lie
+// at any address.
 template <class Bits>
-DLBRIDGE_ND_CLONES bool copy_comparable(const Bits* in, std::int64_t n, Bits infinity, Bits* out) noexcept {
+DLBRIDGE_ND_CLONES bool copy_comparable(const char* in, std::int64_t n, Bits infinity, Bits* out) noexcept {
   constexpr std::int64_t kAtOnce = 256;
   for (std::int64_t i = 0; i < n; i += kAtOnce) {
+    const std::int64_t end = std::min(i + kAtOnce, n);
     Bits others = 0;
-    for (std::int64_t j = i; j < std::min(i + kAtOnce, n); ++j) {
-      const Bits bits = in[j], size = static_cast<Bits>(bits & ~functors::kTopBit<Bits>);
+#if !defined(__clang__)
+#pragma GCC ivdep
+#endif
+    for (std::int64_t j = i; j < end; ++j) {
+      const Bits bits = bits_at<Bits>(in + j * static_cast<std::int64_t>(sizeof(Bits)));
+      const Bits size = static_cast<Bits>(bits & ~functors::kTopBit<Bits>);
       others = static_cast<Bits>(others | ((size > infinity) | (bits == functors::kTopBit<Bits>) ? 1 : 0));
       out[j] = bits;
     }
@@ -108,7 +114,7 @@ void order_rows(const SortArgs& args, Order order) {
     Bits* const out = static_cast<Bits*>(args.keys_out) + row * args.n;
     if constexpr (std::is_invocable_v<Order, Float*, std::int64_t>)
       if (code.kind == KeyKind::kFloat && !code.descending && find_vector_sort<Float>() != nullptr &&
-          copy_comparable<Bits>(in, count, static_cast<Bits>(code.infinity), out)) {
+          copy_comparable<Bits>(reinterpret_cast<const char*>(in), count, static_cast<Bits>(code.infinity), out)) {
         for (std::int64_t i = 0; i < rows; ++i) order_row(reinterpret_cast<Float*>(out + i * args.n));
         continue;
       }
