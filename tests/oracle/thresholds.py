@@ -36,6 +36,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/rearrange.cpp:kRolledAtOnce": ELEMENTS,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
+        "core/join.cpp:kFewOnHost": ELEMENTS,
         "core/join.cpp:kShortPiece": BYTES,
         "cuda/dense.cu:kThreads": VECTORS,
         "cuda/elementwise.cu:kTileSize": ELEMENTS,
@@ -57,11 +58,13 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/inner_loop.h:kDenseBlock": ELEMENTS,
         "host/range.cpp:kCounted": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
+        "host/vector_math.h:kGrain": ELEMENTS,
     },
     "transpose": {
         "cuda/transpose.cu:kLeastExtent": ELEMENTS,
         "host/copy.cpp:kPart": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
+        "host/vector_math.h:kGrain": ELEMENTS,
     },
     "reduction": {
         "cuda/reduce_accumulators.cuh:kWarp": ELEMENTS,
@@ -166,6 +169,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/philox_lanes.h:kLanes": ELEMENTS,
     },
     "product": {
+        "core/linear.cpp:kFew": ELEMENTS,
         "cuda/matmul.cu:kDepth": ELEMENTS,
         "cuda/matmul.cu:kTile": ELEMENTS,
         "cuda/matrix_vector.cu:kEnoughBlocks": ELEMENTS,
@@ -175,6 +179,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/matmul.cpp:kDepthBlock": ELEMENTS,
         "host/matmul.cpp:kFirstPairs": ELEMENTS,
         "host/matmul.cpp:kRowBlock": ELEMENTS,
+        "host/matmul.cpp:kSomeRows": ELEMENTS,
         "host/matmul.cpp:kWidePairs": ELEMENTS,
         "host/thin_products.cpp:kLanes": ELEMENTS,
     },
