@@ -149,6 +149,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/nonzero.cpp:kGroup": ELEMENTS,
         "core/runs.cpp:kSmallRoom": BYTES,
         "host/runs.cpp:kBlock": ELEMENTS,
+        "host/positions.cpp:kFewCounts": ELEMENTS,
         "host/rows.cpp:kBlockBytes": BYTES,
         "host/rows.cpp:kFewRows": ELEMENTS,
         "host/rows.cpp:kGroup": ELEMENTS,
