@@ -83,6 +83,7 @@ bool one_dim(const Tensor& x, int first, int end, std::int64_t& extent, std::int
 
 constexpr std::int64_t kShortPiece = 1024;
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 22;
+constexpr std::int64_t kFewOnHost = 256;
 
 // The rows of a part: the dims before `inner` as one, and those from there to the axis.
 bool fill_rows(const Tensor& part, int inner, int axis, int k, JoinArgs& args) {
@@ -106,9 +107,10 @@ bool fill_all_rows(Parts parts, int axis, JoinArgs& args) {
 }
 
 // Whether one kernel pays that writes all parts: where each would cost a launch for little, or leaves gaps so short
-// that what lies between them in a sector is written by another.
+// that what lies between them in a sector is written by another; on the host, where to look for a loop for each would
+// take longer than to copy it.
 bool fill_join(Parts parts, int axis, const Tensor& target, JoinArgs& args) {
-  if (is_host(target.dl.device)) return false;
+  if (is_host(target.dl.device) && (target.size > kFewOnHost || !is_c_contiguous(target))) return false;
   args.itemsize = static_cast<int>(target.itemsize());
   args.out = target.dl.data;
   std::int64_t longest = 0;

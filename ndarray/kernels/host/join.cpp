@@ -16,7 +16,10 @@ int join_rows(const JoinArgs& args) {
                                row / args.inner_rows * args.outer_strides[k] +
                                row % args.inner_rows * args.row_strides[k];
       const std::int64_t length = args.lengths[k], stride = args.strides[k];
-      for (std::int64_t i = 0; i < length; ++i, out += kSize) std::memcpy(out, from + i * stride, kSize);
+      if (stride == kSize) std::memcpy(out, from, static_cast<std::size_t>(length * kSize));
+      for (std::int64_t i = 0; i < length && stride != kSize; ++i)
+        std::memcpy(out + i * kSize, from + i * stride, kSize);
+      out += length * kSize;
     }
   }
   return 0;
