@@ -177,8 +177,10 @@ def _by_numpy(gufuncs: Any, name: str, x: ndarray, extents: Sequence[int], axes:
     if name == "hfft" and x.dtype.kind == "c":
         x = _native.conjugate(x)
     calls = _calls(gufuncs, name, x.dtype, x.shape, tuple(extents), tuple(axes), norm)
+    if name == "irfft":
+        x = x.astype(_native.result_type(x, 1j), copy=False)  # which the gufunc would do piece by piece
     for gufunc, shape, dtype, factor, along in calls:
-        out = _native.empty(shape, dtype, device="cpu")
+        out = _native.empty_like(x, dtype, shape=shape)
         _native.call_sharing(gufunc, x, factor, out, axes=along)
         x = out
     return _native.conjugate(x) if name == "ihfft" else x
