@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from operator import index
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ndarray = _native.ndarray
 _FLOAT64, _INT64 = BY_NAME["float64"], BY_NAME["int64"]
 _FEW = 4096  # numbers, each of which a GPU's blocks count by themselves
+_FEW_MARKS = 8  # to compare the host's elements with each takes less time than to search for theirs
 _PART = 1 << 15  # elements of the host that are counted at a time
 
 
@@ -131,8 +133,7 @@ def histogram(
     edges = histogram_bin_edges(a, bins, range)
     flat = a.ravel()
     common = _native.result_type(flat.dtype, edges.dtype)
-    flat, marks = flat.astype(common, copy=False), edges.astype(common, copy=False)
-    counts = _binned(flat, marks, w)
+    counts = _binned(flat, edges.astype(common, copy=False), w)
     if density:
         return counts / (edges[1:] - edges[:-1]).astype(_FLOAT64, copy=False) / counts.sum(), edges
     return counts, edges
@@ -143,19 +144,24 @@ def _weight_dtype(w: ndarray) -> Any:
 
 
 def _binned(flat: ndarray, marks: ndarray, w: ndarray | None) -> ndarray:
-    """The counts of the bins between the marks, or the sums of the weights. What lies outside has a bin before the
-    first and one behind the last. By many bins a GPU counts what it has sorted."""
+    """The counts of the bins between the marks, in whose dtype they are found, or the sums of the weights. What lies
+    outside has a bin before the first and one behind the last. By many bins a GPU counts what it has sorted."""
     on_host = isinstance(flat, _native.HostArray)
     if w is None and on_host and flat.size > _PART:  # the positions of a part stay in the cache
         counts = _binned(flat[:_PART], marks, None)
         for first in range(_PART, flat.size, _PART):
             counts += _binned(flat[first : first + _PART], marks, None)
         return counts
+    flat = flat.astype(marks.dtype, copy=False)
     if w is None and marks.size >= _FEW and not on_host:
         ordered = _native.sort(flat, 0, False, False)
         below = _native.searchsorted_flat(ordered, marks, False)
         below[-1:] = _native.searchsorted_flat(ordered, marks[-1:], True)
         return below[1:] - below[:-1]
+    if w is None and on_host and marks.size <= _FEW_MARKS and kind_of(flat.dtype) != "c":
+        ends = [marks[k : k + 1] for k in range(marks.size)]
+        beyond = [int((flat >= mark).sum()) for mark in ends[:-1]] + [int((flat > mark).sum()) for mark in ends[-1:]]
+        return _native.array([more - less for more, less in itertools.pairwise(beyond)], _INT64, device="cpu")
     position = _native.searchsorted_flat(marks, flat, True)
     at_end = flat == marks[-1]  # these belong to the bin before it
     if w is None:
