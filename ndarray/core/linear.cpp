@@ -261,24 +261,33 @@ void correlate_as(const Tensor& a, const Tensor& v, std::int64_t before, const T
 }
 }  // namespace
 
-Status correlate(const Tensor& a, const Tensor& v, std::int64_t before, std::int64_t count, Tensor& out, bool& done) {
+Status correlate(const Tensor& a, const Tensor& v, CorrelateMode mode, Tensor& out, bool& done) {
+  constexpr std::int64_t kFew = 32;  // factors: for more the host multiplies matrices, too
   const DType dtype = promote(dtype_of(a), dtype_of(v));
   const bool is_plain_float = dtype == DType::kFloat32 || dtype == DType::kFloat64;
-  done = is_host(a.dl.device) && is_host(v.dl.device) && a.dl.ndim == 1 && v.dl.ndim == 1 && count >= 0 &&
+  const std::int64_t few = std::min(a.size, v.size), many = std::max(a.size, v.size);
+  done = is_host(a.dl.device) && is_host(v.dl.device) && a.dl.ndim == 1 && v.dl.ndim == 1 && few > 0 && few <= kFew &&
          (is_plain_float || (is_integer(dtype) && itemsize(dtype) >= 4));
   if (!done) return {};
-  Tensor a_copy, v_copy;
-  const Tensor *ready_a = nullptr, *ready_v = nullptr;
-  DLBRIDGE_TRY(ready_as(dtype, a, a_copy, ready_a));
-  DLBRIDGE_TRY(ready_as(dtype, v, v_copy, ready_v));
+  const bool turns = v.size > a.size;  // the sums of products of `a` with each part of `v`, in reverse order
+  const std::int64_t before = mode == CorrelateMode::kFull ? few - 1 : mode == CorrelateMode::kSame ? few / 2 : 0;
+  const std::int64_t count = mode == CorrelateMode::kFull   ? many + few - 1
+                             : mode == CorrelateMode::kSame ? many
+                                                            : many - few + 1;
+  Tensor copies[2];
+  const Tensor *longer = nullptr, *shorter = nullptr;
+  DLBRIDGE_TRY(ready_as(dtype, turns ? v : a, copies[0], longer));
+  DLBRIDGE_TRY(ready_as(dtype, turns ? a : v, copies[1], shorter));
   DLBRIDGE_TRY(make_array(out, dtype, {&count, 1}, a.dl.device));
-  const Tensor* const used[] = {ready_a, ready_v, &out};
+  const Tensor* const used[] = {longer, shorter, &out};
   KernelCall call(out.dl.device, used);
   DLBRIDGE_TRY(call.begin());
   const bool is_wide = itemsize(dtype) == 8;
   const auto run = is_plain_float ? (is_wide ? &correlate_as<double> : &correlate_as<float>)
                                   : (is_wide ? &correlate_as<std::uint64_t> : &correlate_as<std::uint32_t>);
-  run(*ready_a, *ready_v, before, out);
+  run(*longer, *shorter, before, out);
+  if (turns && is_wide) std::reverse(elements<std::uint64_t>(out), elements<std::uint64_t>(out) + count);
+  else if (turns) std::reverse(elements<std::uint32_t>(out), elements<std::uint32_t>(out) + count);
   return call.end(0, "correlate");
 }
 

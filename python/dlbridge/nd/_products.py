@@ -147,6 +147,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> ndarray:
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     """The summed products along an axis, the first argument conjugated; other axes broadcast. Source: Array API
     2024.12."""
+    if isinstance(x1, ndarray) and isinstance(x2, ndarray) and type(axis) is int and axis == -1:
+        return _native.vecdot(x1, x2)
     a, b = as_arrays(x1, x2)
     if type(axis) is not int or axis != -1:
         low = min(a.ndim, b.ndim)

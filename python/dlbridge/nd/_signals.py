@@ -111,10 +111,6 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
     else:
         raise ValueError(f"{operation}(): mode is {mode!r}; give 'full', 'same' or 'valid'")
     count = before + a.size + after - n + 1
-    if n <= _FEW:
-        found = _native.correlate_on_host(a, v, before, count)
-        if found is not None:
-            return found
     v = v.astype(_native.result_type(a.dtype, v.dtype), copy=False)
     if not isinstance(a, _native.HostArray) or count <= 2 * _PART:
         return _products_from(-before, count, a, v)
@@ -125,7 +121,6 @@ def _sliding_products(a: ndarray, v: ndarray, mode: str, operation: str) -> ndar
     return result
 
 
-_FEW = 32  # factors: for more the host multiplies matrices, too
 _PART = 1 << 14  # sums at a time on the host: they and what they are made of stay in the cache
 
 
@@ -165,11 +160,15 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
     a, v = _two_vectors(a, v, "convolve")
     if v.size > a.size:
         a, v = v, a
-    return _sliding_products(a, v[::-1], mode, "convolve")
+    few = _native.correlate_on_host(a, v[::-1], mode)
+    return _sliding_products(a, v[::-1], mode, "convolve") if few is None else few
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     """The cross-correlation of two vectors, with `v` conjugated; mode as for convolve(). Source: NumPy."""
+    few = _native.correlate_on_host(a, v, mode)
+    if few is not None:
+        return few
     if not (isinstance(a, ndarray) and isinstance(v, ndarray) and a.ndim and v.ndim):
         for name, x in (("a", a), ("v", v)):
             if not getattr(x, "shape", (1,)):

@@ -1,5 +1,7 @@
 // The number protocol and comparisons of nd.ndarray, and nd.matmul.
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "python/src/nd/host_only.h"
 #include "python/src/nd/module.h"
@@ -180,15 +182,19 @@ PyObject* vecdot(PyObject*, const Call& a) {
 }
 
 constexpr char kCorrelate[] = "correlate()";
-constexpr char kCorrelateOnHost[] = "correlate_on_host($module, a, v, before, count)\n--\n\n"
-                                    "Sums of products of v with parts of a, two vectors of the host, the first part "
-                                    "`before` places in front of a; None "
-                                    "for others.";
+constexpr char kCorrelateOnHost[] = "correlate_on_host($module, a, v, mode)\n--\n\n"
+                                    "correlate() of two vectors of the host, one of which has few elements, of real "
+                                    "numbers; None for others.";
 PyObject* correlate_on_host(PyObject*, const Call& a) {
+  using enum core::CorrelateMode;
+  constexpr std::pair<std::string_view, core::CorrelateMode> kModes[] = {
+      {"valid", kValid}, {"full", kFull}, {"same", kSame}};
   const Tensor *x = host_array(a.given(0)), *v = host_array(a.given(1));
-  if (x == nullptr || v == nullptr) Py_RETURN_NONE;
-  const std::int64_t before = a.integer(2, 0), count = a.integer(3, 0);
-  return made_or_none(a, [&](Tensor& out, bool& done) { return core::correlate(*x, *v, before, count, out, done); });
+  if (x == nullptr || v == nullptr || !PyUnicode_Check(a.given(2))) Py_RETURN_NONE;
+  const auto* const mode =
+      std::ranges::find(kModes, a.text(2), &std::pair<std::string_view, core::CorrelateMode>::first);
+  if (mode == std::end(kModes)) Py_RETURN_NONE;
+  return made_or_none(a, [&](Tensor& out, bool& done) { return core::correlate(*x, *v, mode->second, out, done); });
 }
 
 // Which axes an entry of axes= names, an int or a tuple of `count`, and all others in their order.
