@@ -14,22 +14,22 @@ void vector_loop(char* const* data, const std::int64_t* strides, std::int64_t n)
   const VectorFunction<A>& function = *find_vector_function<A>(op);
   const InnerLoop load = cast_loop(compute, arithmetic), store = cast_loop(arithmetic, compute);
   alignas(64) A moved[1 + inputs][kMoved];  // the output first
-  // Elements from number i on, and the first of them once more up to a whole number of blocks.
+  // Elements from number i on, and the first of them once more up to a whole number of grains.
   const auto move_in = [&](std::size_t k, std::int64_t i, std::int64_t count, std::int64_t whole) {
     char* const pair[] = {reinterpret_cast<char*>(moved[k]), data[k] + i * strides[k]};
     const std::int64_t pair_strides[] = {sizeof(A), strides[k]};
     load(pair, pair_strides, count);
     std::fill(moved[k] + count, moved[k] + whole, moved[k][0]);
   };
-  const auto in_blocks = [](std::int64_t count) { return (count + kBlock - 1) / kBlock * kBlock; };
+  const auto in_grains = [](std::int64_t count) { return (count + kGrain - 1) / kGrain * kGrain; };
   bool lies_so[1 + inputs];  // as the function takes it
   for (std::size_t k = 0; k <= inputs; ++k) {
     lies_so[k] =
         compute == arithmetic && strides[k] == sizeof(A) && reinterpret_cast<std::uintptr_t>(data[k]) % alignof(A) == 0;
-    if (k > 0 && strides[k] == 0) move_in(k, 0, 1, std::min(kMoved, in_blocks(n)));
+    if (k > 0 && strides[k] == 0) move_in(k, 0, 1, std::min(kMoved, in_grains(n)));
   }
   for (std::int64_t i = 0; i < n; i += kMoved) {
-    const std::int64_t count = std::min(kMoved, n - i), whole = in_blocks(count);
+    const std::int64_t count = std::min(kMoved, n - i), whole = in_grains(count);
     const auto place = [&](std::size_t k) {
       return lies_so[k] && count == whole ? reinterpret_cast<A*>(data[k] + i * strides[k]) : moved[k];
     };

@@ -293,36 +293,38 @@ struct Pow<float> {
 template <class T>
 void map_power(const T* in, const T* second, T* out, std::int64_t count) noexcept {
   constexpr auto kBeyond = [](T product) { return !(std::fabs(product) < Pow<T>::kWithin); };
-  for (std::int64_t i = 0; i < count; i += kBlock) {
-    T values[kBlock], products[kBlock];
+  for_each_block(count, [&](std::int64_t i, auto block) {
+    constexpr std::int64_t size = block;
+    T values[size], products[size];
 #if !defined(__clang__)
 #pragma GCC ivdep
 #endif
-    for (std::int64_t j = 0; j < kBlock; ++j) values[j] = Pow<T>::value(in[i + j], second[i + j], products[j]);
-    if (std::any_of(products, products + kBlock, kBeyond)) [[unlikely]]
-      for (std::int64_t j = 0; j < kBlock; ++j)
+    for (std::int64_t j = 0; j < size; ++j) values[j] = Pow<T>::value(in[i + j], second[i + j], products[j]);
+    if (std::any_of(products, products + size, kBeyond)) [[unlikely]]
+      for (std::int64_t j = 0; j < size; ++j)
         if (kBeyond(products[j])) values[j] = std::pow(in[i + j], second[i + j]);
-    std::copy_n(values, kBlock, out + i);
-  }
+    std::copy_n(values, size, out + i);
+  });
 }
 
 // --- by vectors ------------------------------------------------------------------------------------------------------
 
-template <class F, bool kPlain, class T>
+template <class F, bool kPlain, std::int64_t size, class T>
 void map_values(const T* in, T* out) noexcept {
 #if !defined(__clang__)
 #pragma GCC ivdep
 #endif
-  for (std::int64_t j = 0; j < kBlock; ++j) out[j] = F::template value<kPlain>(in[j]);
+  for (std::int64_t j = 0; j < size; ++j) out[j] = F::template value<kPlain>(in[j]);
 }
 template <class F, class T>
 void map_function(const T* in, T* out, std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; i += kBlock) {
+  for_each_block(count, [&](std::int64_t i, auto block) {
+    constexpr std::int64_t size = block;
     BitsOf<T> farthest = 0;
-    for (std::int64_t j = 0; j < kBlock; ++j) farthest = std::max(farthest, F::distance(in[i + j]));
-    if (farthest <= F::kNear) map_values<F, true>(in + i, out + i);
-    else map_values<F, false>(in + i, out + i);
-  }
+    for (std::int64_t j = 0; j < size; ++j) farthest = std::max(farthest, F::distance(in[i + j]));
+    if (farthest <= F::kNear) map_values<F, true, size>(in + i, out + i);
+    else map_values<F, false, size>(in + i, out + i);
+  });
 }
 
 template <class F, class T>

@@ -105,18 +105,19 @@ DLBRIDGE_ND_CLONES void run_guarded(void* guarded, const T* in, const T*, T* out
   using Mask = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // as wide as what it is found by
   const Guarded<T> all = *static_cast<const Guarded<T>*>(guarded);
   Mask outside = 0;
-  for (std::int64_t j = 0; j < kBlock; ++j) outside |= all.has(in[j]) ? Mask{0} : Mask{1};
+  for (std::int64_t j = 0; j < std::min(count, kBlock); ++j) outside |= all.has(in[j]) ? Mask{0} : Mask{1};
   if (outside == 0) return all.function(in, out, count);
-  for (std::int64_t i = 0; i < count; i += kBlock) {
-    T given[kBlock], found[kBlock];
-    for (std::int64_t j = 0; j < kBlock; ++j) given[j] = all.has(in[i + j]) ? in[i + j] : all.inside;
-    all.function(given, found, kBlock);
-    std::copy_n(in + i, kBlock, given);
-    for (std::int64_t j = 0; j < kBlock; ++j) {
+  for_each_block(count, [&](std::int64_t i, auto block) {
+    constexpr std::int64_t size = block;
+    T given[size], found[size];
+    for (std::int64_t j = 0; j < size; ++j) given[j] = all.has(in[i + j]) ? in[i + j] : all.inside;
+    all.function(given, found, size);
+    std::copy_n(in + i, size, given);
+    for (std::int64_t j = 0; j < size; ++j) {
       const T x = given[j];
       out[i + j] = x < all.low ? all.below : x > all.high ? all.above : found[j];
     }
-  }
+  });
 }
 
 #if defined(__x86_64__) && defined(__GLIBC__)
@@ -148,12 +149,13 @@ DLBRIDGE_ND_VECTOR_RUN(run_of_32_bytes, 32, "avx2")
 template <class T, Run<T> run>
 DLBRIDGE_ND_CLONES void run_sinc(void* sine, const T* in, const T*, T* out, std::int64_t count) noexcept {
   constexpr T kPi = static_cast<T>(3.141592653589793238);
-  for (std::int64_t i = 0; i < count; i += kBlock) {
-    T angles[kBlock], sines[kBlock];
-    for (std::int64_t j = 0; j < kBlock; ++j) angles[j] = in[i + j] * kPi;
-    run(sine, angles, nullptr, sines, kBlock);
-    for (std::int64_t j = 0; j < kBlock; ++j) out[i + j] = in[i + j] == T(0) ? T(1) : sines[j] / angles[j];
-  }
+  for_each_block(count, [&](std::int64_t i, auto block) {
+    constexpr std::int64_t size = block;
+    T angles[size], sines[size];
+    for (std::int64_t j = 0; j < size; ++j) angles[j] = in[i + j] * kPi;
+    run(sine, angles, nullptr, sines, size);
+    for (std::int64_t j = 0; j < size; ++j) out[i + j] = in[i + j] == T(0) ? T(1) : sines[j] / angles[j];
+  });
 }
 
 template <class T>

@@ -3,14 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ndarray/kernels/ops.h"
 
 namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kBlock = 64;  // elements that a loop does in one go
+inline constexpr std::int64_t kGrain = 16;  // and at the end of a row: those of the widest vector
 
-// out[j] = f(in[j]), or f(in[j], second[j]), for j < count, a multiple of kBlock; `out` may be an input.
+// Calls run(first, how many) for the blocks of `count` elements, a multiple of kGrain; how many is a constant.
+template <class Run>
+void for_each_block(std::int64_t count, Run run) noexcept {
+  std::int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) run(i, std::integral_constant<std::int64_t, kBlock>());
+  for (; i < count; i += kGrain) run(i, std::integral_constant<std::int64_t, kGrain>());
+}
+
+// out[j] = f(in[j]), or f(in[j], second[j]), for j < count, a multiple of kGrain; `out` may be an input.
 template <class T>
 struct VectorFunction {
   void (*run)(void* function, const T* in, const T* second, T* out, std::int64_t count) noexcept;
