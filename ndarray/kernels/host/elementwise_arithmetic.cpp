@@ -101,11 +101,39 @@ struct PowerBlock {
   }
 };
 
+// x ** e by squaring, of as many e as x: the bits that any of them has, each of which multiplies where it is set.
+template <class C>
+struct PowersBlock {
+  [[gnu::always_inline]] void operator()(const C* const* in, std::int64_t count, C* power) const noexcept {
+    using U = std::make_unsigned_t<C>;
+    constexpr OpFn<Op::kMultiply, C> multiply;
+    const C* const exponents = in[1];
+    U bits = 0;
+    for (std::int64_t i = 0; i < count; ++i) bits = static_cast<U>(bits | static_cast<U>(exponents[i]));
+    if (std::is_signed_v<C> && static_cast<C>(bits) < 0) {  // one is negative
+      for (std::int64_t i = 0; i < count; ++i) power[i] = OpFn<Op::kPower, C>{}(in[0][i], exponents[i]);
+      return;
+    }
+    C square[kDenseBlock];
+    std::copy_n(in[0], count, square);
+    std::fill_n(power, count, C(1));
+    for (int bit = 0; bits >> bit != 0; ++bit) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const C product = multiply(power[i], square[i]);
+        power[i] = (static_cast<U>(exponents[i]) >> bit & 1) != 0 ? product : power[i];
+      }
+      for (std::int64_t i = 0; i < count; ++i) square[i] = multiply(square[i], square[i]);
+      if (bit + 1 == static_cast<int>(sizeof(U) * 8)) break;
+    }
+  }
+};
+
 // A power wraps as the products that it is made of do.
 template <DType compute>
 DLBRIDGE_ND_CLONES void whole_power_loop(char* const* data, const std::int64_t* strides, std::int64_t n) {
   using C = type_of_t<compute>;
-  const C exponent = strides[2] == 0 ? load_at<C>(data[2]) : C(0);
+  if (strides[2] != 0) return by_blocks<2, C>(data, strides, n, PowersBlock<C>{});
+  const C exponent = load_at<C>(data[2]);
   if (exponent < C(2)) return op_loop<Op::kPower, compute>(data, strides, n);
   if (exponent > C(2)) return by_blocks<1, C>(data, strides, n, PowerBlock<C>{static_cast<std::uint64_t>(exponent)});
   const auto square = [](C x) noexcept { return OpFn<Op::kMultiply, C>{}(x, x); };
