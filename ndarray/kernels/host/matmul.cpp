@@ -11,6 +11,7 @@
 #include "ndarray/kernels/functors/matmul_types.h"
 #include "ndarray/kernels/functors/reduction.h"
 #include "ndarray/kernels/host/blas.h"
+#include "ndarray/kernels/host/copy.h"
 #include "ndarray/kernels/host/elementwise_loops.h"
 #include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/kernels/host/thin_products.h"
@@ -268,7 +269,7 @@ MatmulArgs as_row(MatmulArgs p) noexcept {
   return p;
 }
 
-DLBRIDGE_ND_CLONES void multiply_bools(const MatmulArgs& p) noexcept {
+DLBRIDGE_ND_CLONES void multiply_bools_as_they_lie(const MatmulArgs& p) noexcept {
   for (std::int64_t batch = 0; batch < p.batch; ++batch)
     for (std::int64_t i = 0; i < p.m; ++i) {
       const Byte* const a = static_cast<const Byte*>(p.a) + batch * p.a_batch + i * p.a_row;
@@ -285,6 +286,41 @@ DLBRIDGE_ND_CLONES void multiply_bools(const MatmulArgs& p) noexcept {
         for (std::int64_t j = 0; j < p.n; ++j) c[j] = any_pair(a, p.a_column, b + j * p.b_column, p.b_row, p.k);
       }
     }
+}
+
+// A matrix that has its elements elsewhere, in C order.
+void copy_in_rows(const Byte* from, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
+                  Byte* to) noexcept {
+  KernelLoop loop{};
+  loop.ndim = 2;
+  loop.shape[0] = columns, loop.shape[1] = rows;
+  loop.strides[0][0] = 1, loop.strides[0][1] = columns;
+  loop.strides[1][0] = column, loop.strides[1][1] = row;
+  loop.data[0] = reinterpret_cast<char*>(to);
+  loop.data[1] = reinterpret_cast<char*>(const_cast<Byte*>(from));
+  if (copy_planes(loop, 1)) return;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * row + j * column];
+}
+
+// Rows of b are put together many columns at a time: for some rows of a it pays to turn a b that lies by columns.
+void multiply_bools(MatmulArgs p) noexcept {
+  constexpr std::int64_t kSomeRows = 16;
+  if (p.b_column == 1 || p.m < kSomeRows || p.n < kFirstPairs) return multiply_bools_as_they_lie(p);
+  const std::unique_ptr<Byte[]> turned(new (std::nothrow) Byte[static_cast<std::size_t>(p.k * p.n)]);
+  if (turned == nullptr) return multiply_bools_as_they_lie(p);
+  MatmulArgs one = p;
+  one.batch = 1;
+  one.b = turned.get();
+  one.b_row = p.n;
+  one.b_column = 1;
+  for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+    const Byte* const b = static_cast<const Byte*>(p.b) + batch * p.b_batch;
+    if (batch == 0 || p.b_batch != 0) copy_in_rows(b, p.b_row, p.b_column, p.k, p.n, turned.get());
+    one.a = static_cast<const Byte*>(p.a) + batch * p.a_batch;
+    one.c = static_cast<Byte*>(p.c) + batch * p.c_batch;
+    multiply_bools_as_they_lie(one);
+  }
 }
 
 }  // namespace
