@@ -37,6 +37,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/rearrange.cpp:kRolledAtOnce": ELEMENTS,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
+        "core/join.cpp:kFewOnHost": ELEMENTS,
         "core/join.cpp:kShortPiece": BYTES,
         "cuda/dense.cu:kThreads": VECTORS,
         "cuda/elementwise.cu:kTileSize": ELEMENTS,
@@ -58,11 +59,13 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/inner_loop.h:kDenseBlock": ELEMENTS,
         "host/range.cpp:kCounted": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
+        "host/vector_math.h:kGrain": ELEMENTS,
     },
     "transpose": {
         "cuda/transpose.cu:kLeastExtent": ELEMENTS,
         "host/copy.cpp:kPart": ELEMENTS,
         "host/vector_math.h:kBlock": ELEMENTS,
+        "host/vector_math.h:kGrain": ELEMENTS,
     },
     "reduction": {
         "cuda/reduce_accumulators.cuh:kWarp": ELEMENTS,
@@ -167,6 +170,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/philox_lanes.h:kLanes": ELEMENTS,
     },
     "product": {
+        "core/linear.cpp:kFew": ELEMENTS,
         "cuda/matmul.cu:kDepth": ELEMENTS,
         "cuda/matmul.cu:kTile": ELEMENTS,
         "cuda/matrix_vector.cu:kEnoughBlocks": ELEMENTS,
@@ -176,6 +180,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/matmul.cpp:kDepthBlock": ELEMENTS,
         "host/matmul.cpp:kFirstPairs": ELEMENTS,
         "host/matmul.cpp:kRowBlock": ELEMENTS,
+        "host/matmul.cpp:kSomeRows": ELEMENTS,
         "host/matmul.cpp:kWidePairs": ELEMENTS,
         "host/thin_products.cpp:kLanes": ELEMENTS,
     },
