@@ -26,7 +26,7 @@ NAMES = tuple(name for names in _KINDS.values() for name in names)
 BY_NAME: dict[str, DType] = {name: _dtype.BY_NAME[name] for name in NAMES}
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
-_INEXACT = frozenset(_KINDS["real floating"] + _KINDS["complex floating"])
+INEXACT = frozenset(_KINDS["real floating"] + _KINDS["complex floating"])
 
 
 resolve, kind_of = _native.resolve, _native.kind_of
@@ -50,7 +50,7 @@ def resolve_other(obj: DTypeLike) -> DType:
 
 def is_inexact(x: Any) -> bool:
     """Whether the dtype of `x` has fractions."""
-    return x.dtype.name in _INEXACT
+    return x.dtype.name in INEXACT
 
 
 def real_dtype(obj: DTypeLike) -> DType:
@@ -67,7 +67,7 @@ def float_for(obj: DTypeLike) -> DType:
 def loop_float(obj: DTypeLike) -> DType:
     """The dtype that functions of floats alone compute a dtype in: itself, or the smallest float that holds it."""
     found = resolve(obj)
-    if found.name in _INEXACT:
+    if found.name in INEXACT:
         return found
     return _native.result_type(found, "float16")
 

@@ -6,7 +6,7 @@ from dlbridge._reach import reach
 from dlbridge.nd import _native
 from dlbridge.nd._arguments import as_array
 from dlbridge.nd._creation import asarray, asnumpy
-from dlbridge.nd._dtypes import is_inexact
+from dlbridge.nd._dtypes import INEXACT
 from dlbridge.nd._host import numpys
 
 TYPE_CHECKING = False
@@ -102,6 +102,6 @@ def asarray_chkfinite(
     """asarray(), with ValueError for infinities and NaN; the host waits for the device."""
     is_given = isinstance(a, ndarray) and dtype is None and order is None and device is None
     x = a if is_given else asarray(a, dtype=dtype, order=order or "K", device=device)
-    if is_inexact(x) and not bool(_native.isfinite(x).all()):
+    if x.dtype.name in INEXACT and not bool(_native.isfinite(x).all()):
         raise ValueError("asarray_chkfinite(): the array has infinities or NaN; replace them: nan_to_num()")
     return x

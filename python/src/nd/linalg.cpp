@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ndarray/core/copy.h"
 #include "ndarray/core/lapack.h"
 #include "ndarray/core/small_matrices.h"
 
@@ -70,11 +71,62 @@ PyObject* as_tuple(Tensor* tensors, int count) {
   return tuple.release();
 }
 
-PyObject* as_results(core::LapackCall& call, LapackOp op, const char* operation) {
-  Tensor results[core::LapackCall::kMaxResults];
-  throw_if_bad(call.finish(results), operation);
-  const int count = core::LapackCall::count_results(op);
-  return count == 1 ? as_array(std::move(results[0])) : as_tuple(results, count);
+// False where LAPACK does not take the operands, or gives up.
+bool compute(LapackOp op, const Tensor& x, const Tensor* b, const core::LapackOptions& options, const char* operation,
+             Tensor* results) {
+  core::LapackCall call;
+  bool taken = false;
+  throw_if_bad(call.prepare(op, x, b, options, taken), operation);
+  if (!taken) return false;
+  bool done = false;
+  {
+    std::optional<GilRelease> unlocked;
+    if (!call.is_small()) unlocked.emplace();
+    done = call.run();
+  }
+  if (done) throw_if_bad(call.finish(results), operation);
+  return done;
+}
+
+Status part_of(const Tensor& x, std::int64_t first, std::int64_t count, Tensor& out) {
+  std::int64_t shape[kMaxDims];
+  std::copy_n(x.dl.shape, x.dl.ndim, shape);
+  shape[0] = count;
+  const auto ndim = static_cast<std::size_t>(x.dl.ndim);
+  return core::make_view(x, {shape, ndim}, {x.dl.strides, ndim}, first * x.dl.strides[0], out);
+}
+
+// The matrices of a part, with what is made of them, stay in the cache from one step of a call to the next.
+constexpr std::int64_t kPartBytes = std::int64_t{1} << 17;
+constexpr std::int64_t kInParts = std::int64_t{1} << 20;  // bytes of a stack from which that is a gain
+std::int64_t matrices_at_once(const Tensor& x) noexcept {
+  if (x.dl.ndim < 3 || x.nbytes() < kInParts) return x.dl.shape[0];
+  return std::max<std::int64_t>(kPartBytes / (x.nbytes() / x.dl.shape[0]), 1);
+}
+
+bool compute_in_parts(LapackOp op, const Tensor& x, const Tensor* b, const core::LapackOptions& options,
+                      const char* operation, std::int64_t at_once, Tensor* results) {
+  for (std::int64_t first = 0, all = x.dl.shape[0]; first < all; first += at_once) {
+    const std::int64_t count = std::min(at_once, all - first);
+    Tensor some, sides, found[core::LapackCall::kMaxResults];
+    throw_if_bad(part_of(x, first, count, some), operation);
+    if (b != nullptr) throw_if_bad(part_of(*b, first, count, sides), operation);
+    if (!compute(op, some, b == nullptr ? nullptr : &sides, options, operation, found)) return false;
+    for (int k = 0; k < core::LapackCall::count_results(op); ++k) {
+      Tensor place;
+      if (first == 0) {
+        std::int64_t shape[kMaxDims];
+        std::copy_n(found[k].dl.shape, found[k].dl.ndim, shape);
+        shape[0] = all;
+        throw_if_bad(core::make_array(results[k], core::dtype_of(found[k]),
+                                      {shape, static_cast<std::size_t>(found[k].dl.ndim)}, x.dl.device),
+                     operation);
+      }
+      throw_if_bad(part_of(results[k], first, count, place), operation);
+      throw_if_bad(core::copy_into(place, {&found[k], {}}, core::Casting::kNo), operation);
+    }
+  }
+  return true;
 }
 
 constexpr char kLapack[] =
@@ -88,19 +140,20 @@ PyObject* lapack(PyObject*, const Call& a) {
   if (row == std::ranges::end(kNames) || !is_array(x) || (b != nullptr && !is_array(b))) Py_RETURN_NONE;
   LapackOp op = row->op;
   core::LapackOptions options;
-  core::LapackCall call;
-  bool taken = false;
-  if (read_options(a, op, options))
-    throw_if_bad(call.prepare(op, tensor_of(x), b == nullptr ? nullptr : &tensor_of(b), options, taken), a.operation());
-  if (!taken) Py_RETURN_NONE;
-  bool done = false;
-  {
-    std::optional<GilRelease> unlocked;
-    if (!call.is_small()) unlocked.emplace();
-    done = call.run();
-  }
-  if (!done) Py_RETURN_NONE;
-  return as_results(call, op, a.operation());
+  if (!read_options(a, op, options)) Py_RETURN_NONE;
+  const Tensor& matrices = tensor_of(x);
+  const Tensor* const sides = b == nullptr ? nullptr : &tensor_of(b);
+  Tensor results[core::LapackCall::kMaxResults];
+  const bool splits =
+      matrices.size != 0 &&
+      (b == nullptr || (sides->dl.ndim == matrices.dl.ndim && sides->dl.shape[0] == matrices.dl.shape[0]));
+  const std::int64_t at_once = splits && matrices.dl.ndim > 2 ? matrices_at_once(matrices) : 0;
+  const bool in_parts = at_once > 0 && at_once < matrices.dl.shape[0];
+  if (!(in_parts ? compute_in_parts(op, matrices, sides, options, a.operation(), at_once, results)
+                 : compute(op, matrices, sides, options, a.operation(), results)))
+    Py_RETURN_NONE;
+  const int count = core::LapackCall::count_results(op);
+  return count == 1 ? as_array(std::move(results[0])) : as_tuple(results, count);
 }
 
 constexpr Name<MatrixOp> kSmallNames[] = {
