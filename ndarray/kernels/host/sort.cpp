@@ -74,11 +74,12 @@ struct FloatOf<std::uint64_t> {
   using type = double;
 };
 
-// False where there are NaN or negative zeros, which as numbers are in no order, or equal to other bits. `in` may lie
-// at any address.
+// False where there are NaN, which are in no order, negative zeros, which equal others, or subnormal numbers, which are
+// zeros to a thread that wants them to be. `in` may lie at any address.
 template <class Bits>
 DLBRIDGE_ND_CLONES bool copy_comparable(const char* in, std::int64_t n, Bits infinity, Bits* out) noexcept {
   constexpr std::int64_t kAtOnce = 256;
+  const Bits least = static_cast<Bits>(infinity & (~infinity + 1));  // of the normal numbers: the exponent's lowest bit
   for (std::int64_t i = 0; i < n; i += kAtOnce) {
     const std::int64_t end = std::min(i + kAtOnce, n);
     Bits others = 0;
@@ -88,7 +89,9 @@ DLBRIDGE_ND_CLONES bool copy_comparable(const char* in, std::int64_t n, Bits inf
     for (std::int64_t j = i; j < end; ++j) {
       const Bits bits = bits_at<Bits>(in + j * static_cast<std::int64_t>(sizeof(Bits)));
       const Bits size = static_cast<Bits>(bits & ~functors::kTopBit<Bits>);
-      others = static_cast<Bits>(others | ((size > infinity) | (bits == functors::kTopBit<Bits>) ? 1 : 0));
+      const bool is_subnormal = static_cast<Bits>(size - 1) < static_cast<Bits>(least - 1);
+      const bool is_other = (size > infinity) | is_subnormal | (bits == functors::kTopBit<Bits>);
+      others = static_cast<Bits>(others | (is_other ? 1 : 0));
       out[j] = bits;
     }
     if (others != 0) return false;

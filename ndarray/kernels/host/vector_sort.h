@@ -12,8 +12,8 @@ struct VectorSort {
   void (*select)(T* data, std::int64_t n, std::int64_t k) noexcept;
 };
 
-// Of numbers of 32 or 64 bits, floats without NaN and negative zeros; null where the machine has no such vectors, and
-// for floats without AVX-512.
+// Of numbers of 32 or 64 bits, floats without NaN, negative zeros and subnormal numbers; null where the machine has no
+// such vectors, and for floats without AVX-512.
 template <class T>
 const VectorSort<T>* find_vector_sort() noexcept;
 

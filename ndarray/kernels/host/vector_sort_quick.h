@@ -160,8 +160,12 @@ class Quicksort {
   }
 
   static T after(T x) noexcept {
-    if constexpr (std::is_floating_point_v<T>) return std::nextafter(x, kLargest<T>);
-    else return static_cast<T>(x + 1);
+    if constexpr (std::is_floating_point_v<T>) {
+      constexpr T kLeast = std::numeric_limits<T>::min();  // there are no subnormal numbers
+      return x == 0 ? kLeast : x == -kLeast ? T(0) : std::nextafter(x, kLargest<T>);
+    } else {
+      return static_cast<T>(x + 1);
+    }
   }
 
   static void sort_from(T* data, std::int64_t n, T floor, int depth) noexcept {

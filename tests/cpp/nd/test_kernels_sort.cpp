@@ -16,6 +16,10 @@
 #include "ndarray/kernels/host/vector_sort.h"
 #include "tests/cpp/nd/reduce_cases.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace dlbridge::nd {
 namespace {
 
@@ -140,6 +144,24 @@ TEST(HostSort, PositionsOfKeysThatAgreeInTheirHighBits) {
     EXPECT_EQ(indices, sorted_positions(x.data(), kCount, false)) << groups;
   }
 }
+
+#if defined(__x86_64__)
+TEST(HostSort, SubnormalNumbersKeepTheirBitsWhereTheThreadTakesThemForZeros) {
+  constexpr double kLeast = std::numeric_limits<double>::min();
+  std::vector<double> x(1000);
+  std::mt19937_64 random(4);
+  for (double& value : x) value = static_cast<double>(random() % 9) * kLeast / 4 - kLeast;
+  std::vector<double> want = x, out(x.size());
+  std::sort(want.begin(), want.end());
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zeros
+  const SortArgs args{DType::kFloat64, false, false, 1, 1000, x.data(), out.data(), nullptr, {}, 0};
+  const int code = host_kernels::sort(args);
+  _mm_setcsr(before);
+  ASSERT_EQ(code, 0);
+  EXPECT_EQ(std::memcmp(out.data(), want.data(), out.size() * sizeof(double)), 0);
+}
+#endif
 
 template <class T>
 void expect_vector_sorts() {
