@@ -3,6 +3,7 @@
 #include "dlbridge/validate.h"
 #include "ndarray/core/elementwise.h"
 #include "ndarray/core/kernel_call.h"
+#include "ndarray/core/ready.h"
 
 namespace dlbridge::nd {
 
@@ -45,8 +46,36 @@ bool is_of_parts(DenseOp op) noexcept { return op == DenseOp::kReplaceSpecials |
 
 }  // namespace
 
+namespace {
+Status launch(DenseArgs& args, DLDevice device, std::span<const Tensor* const> used, const char* what) {
+  if (is_complex(args.dtype) && is_of_parts(args.op)) {
+    args.dtype = real_part(args.dtype);
+    args.n *= 2;
+  }
+  KernelCall call(device, used);
+  DLBRIDGE_TRY(call.begin());
+  args.stream = call.stream();
+  return call.end(call.backend().dense(args), what);
+}
+
+// One array of the host whose results lie in C order.
+Status run_in_parts(const DenseArgs& given, const Tensor& x, DType compute, std::span<const DType> dtypes, Tensor* outs,
+                    const char* what) {
+  const Tensor* const used[] = {&x, &outs[0]};
+  return in_parts({&x}, {compute}, what, [&](std::int64_t first, std::int64_t n, const void* const* data) {
+    DenseArgs args = given;
+    args.dtype = compute;
+    args.n = n;
+    args.in[0] = data[0];
+    for (std::size_t k = 0; k < dtypes.size(); ++k) args.out[k] = elements<char>(outs[k]) + first * outs[k].itemsize();
+    return launch(args, x.dl.device, used, what);
+  });
+}
+}  // namespace
+
 Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::span<const DType> dtypes, Tensor* outs,
-                 const char* what) {
+                 const char* what, std::optional<DType> compute) {
+  args.dtype = compute.value_or(dtype_of(*inputs[0]));
   std::int64_t shape[kMaxDims];
   int ndim = 0;
   DLBRIDGE_TRY(broadcast_shapes(inputs, shape, ndim));
@@ -60,30 +89,24 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
     used[arrays++] = &outs[k];
   }
   if (outs[0].size == 0) return {};
+  if (inputs.size() == 1 && is_host(layout.device) && layout.is_c && inputs[0]->size > 1)
+    return run_in_parts(args, *inputs[0], args.dtype, dtypes, outs, what);
   Tensor copies[2];
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Tensor* x = inputs[k];
     const bool may_repeat = x->size == 1 || inputs.size() > 1;  // and one of two alone, see DenseArgs
-    const bool is_one = may_repeat && is_one_element(*x) && !(k == 1 && args.repeats[0]);
+    const bool is_one = may_repeat && is_one_element(*x) && !(k == 1 && args.repeats[0]) && dtype_of(*x) == args.dtype;
     args.repeats[k] = is_one && outs[0].size > 1;
-    if (!is_one && !lies_as(*x, outs[0])) {
-      DLBRIDGE_TRY(layout.make(dtype_of(*x), copies[k]));
+    if (!is_one && !(dtype_of(*x) == args.dtype && lies_as(*x, outs[0]))) {
+      DLBRIDGE_TRY(layout.make(args.dtype, copies[k]));
       DLBRIDGE_TRY(assign(copies[k], {x, {}}, what));
       x = &copies[k];
     }
     args.in[k] = x->dl.data;
     used[arrays++] = x;
   }
-  args.dtype = dtype_of(*inputs[0]);
   args.n = outs[0].size;
-  if (is_complex(args.dtype) && is_of_parts(args.op)) {
-    args.dtype = real_part(args.dtype);
-    args.n *= 2;
-  }
-  KernelCall call(layout.device, {used, arrays});
-  DLBRIDGE_TRY(call.begin());
-  args.stream = call.stream();
-  return call.end(call.backend().dense(args), what);
+  return launch(args, layout.device, {used, arrays}, what);
 }
 
 Status is_close(const Tensor& x, const Tensor& y, double relative, double absolute, bool equal_nan, Tensor& out,

@@ -1,6 +1,7 @@
 #include "ndarray/core/float_parts.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ndarray/core/dense.h"
 #include "ndarray/core/kernel_call.h"
@@ -14,9 +15,7 @@ namespace {
 
 // Of several axes the result lies as x does.
 bool lies_plain(const Tensor& x) noexcept { return is_host(x.dl.device) && (x.dl.ndim <= 1 || is_c_contiguous(x)); }
-bool takes(const Tensor& x) noexcept {
-  return lies_plain(x) && (dtype_of(x) == DType::kFloat32 || dtype_of(x) == DType::kFloat64);
-}
+bool is_wide(DType dtype) noexcept { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
 // Integers or bools of the host, which are computed as the floats that NumPy computes them in.
 bool are_whole(const Tensor& x) noexcept {
@@ -30,15 +29,20 @@ void with_float(DType dtype, F f) {
   else f(double());
 }
 
-// Two arrays as x lies.
-Status split(DenseOp op, const Tensor& x, DType second_dtype, Tensor* parts, bool& done) {
-  done = contains(kFloatSet, dtype_of(x));
+DType computed_in(const Tensor& x) noexcept {
+  return are_whole(x) ? detail::float_for_integer(dtype_of(x)) : dtype_of(x);
+}
+
+// Two arrays as x lies; `second_dtype`: where it is not that of the first.
+Status split(DenseOp op, const Tensor& x, std::optional<DType> second_dtype, Tensor* parts, bool& done) {
+  const DType dtype = computed_in(x);
+  done = contains(kFloatSet, dtype);
   if (!done) return {};
   const Tensor* const inputs[] = {&x};
-  const DType dtypes[] = {dtype_of(x), second_dtype};
+  const DType dtypes[] = {dtype, second_dtype.value_or(dtype)};
   DenseArgs args{};
   args.op = op;
-  return run_dense(args, inputs, dtypes, parts, "a split of floats");
+  return run_dense(args, inputs, dtypes, parts, "a split of floats", dtype);
 }
 
 // One array as x lies.
@@ -57,7 +61,7 @@ Status map_inexact(DenseOp op, const Tensor& x, const double (&numbers)[3], bool
 // On a device: the exponents as floats, which say how far beyond every bound those are that floats do not hold.
 Status scale_on_device(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
   const DType dtype = dtype_of(x);
-  done = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  done = is_wide(dtype);
   if (!done) return {};
   Tensor powers;
   DLBRIDGE_TRY(copy_as(exponents, dtype, CopyOrder::kKeep, powers));
@@ -74,7 +78,7 @@ Status split_exponents(const Tensor& x, Tensor (&parts)[2], bool& done) {
 }
 
 Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done) {
-  return split(DenseOp::kSplitWholes, x, dtype_of(x), parts, done);
+  return split(DenseOp::kSplitWholes, x, {}, parts, done);
 }
 
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
@@ -84,52 +88,53 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
     DLBRIDGE_TRY(scale_by_powers(wide, exponents, scaled, done));
     return done ? copy_as(scaled, dtype_of(x), CopyOrder::kKeep, out) : Status();
   }
-  if (are_whole(x)) {
-    Tensor floats;
-    DLBRIDGE_TRY(copy_as(x, detail::float_for_integer(dtype_of(x)), CopyOrder::kKeep, floats));
-    return scale_by_powers(floats, exponents, out, done);
-  }
-  const DType dtype = dtype_of(exponents);
+  const DType dtype = dtype_of(exponents), floats = computed_in(x);
   const bool are_exponents = contains(kIntSet | kBoolSet, dtype) && same_device(x.dl.device, exponents.dl.device);
   if (!is_host(x.dl.device) && are_exponents) return scale_on_device(x, exponents, out, done);
-  done = takes(x) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) && same_shape(x, exponents);
+  if (contains(kHalfSet, floats)) {
+    Tensor halves;
+    DLBRIDGE_TRY(copy_as(x, floats, CopyOrder::kKeep, halves));
+    return scale_by_powers(halves, exponents, out, done);
+  }
+  done = lies_plain(x) && is_wide(floats) && is_host(exponents.dl.device) && (is_signed(dtype) || is_bool(dtype)) &&
+         same_shape(x, exponents);
   if (!done) return {};
-  Tensor copy, dense;
-  const Tensor *ready = nullptr, *numbers = nullptr;
-  DLBRIDGE_TRY(ready_as(dtype == DType::kInt64 ? dtype : DType::kInt32, exponents, copy, ready));
-  DLBRIDGE_TRY(ready_as(dtype_of(x), x, dense, numbers));
-  DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
-  const Tensor* const used[] = {numbers};
-  KernelCall call(x.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  with_float(dtype_of(x), [&]<class T>(T) {
-    if (dtype == DType::kInt64)
-      host_kernels::scale_by_powers(elements<T>(*numbers), elements<std::int64_t>(*ready), x.size, elements<T>(out));
-    else host_kernels::scale_by_powers(elements<T>(*numbers), elements<std::int32_t>(*ready), x.size, elements<T>(out));
-  });
-  return call.end(0, "ldexp");
+  DLBRIDGE_TRY(make_array(out, floats, shape_of(x), x.dl.device));
+  const bool is_long = dtype == DType::kInt64;
+  const Tensor* const used[] = {&x, &exponents, &out};
+  return in_parts({&x, &exponents}, {floats, is_long ? dtype : DType::kInt32}, "ldexp",
+                  [&](std::int64_t first, std::int64_t n, const void* const* data) -> Status {
+                    KernelCall call(x.dl.device, used);
+                    DLBRIDGE_TRY(call.begin());
+                    with_float(floats, [&]<class T>(T) {
+                      const T* const numbers = static_cast<const T*>(data[0]);
+                      T* const to = elements<T>(out) + first;
+                      if (is_long)
+                        host_kernels::scale_by_powers(numbers, static_cast<const std::int64_t*>(data[1]), n, to);
+                      else host_kernels::scale_by_powers(numbers, static_cast<const std::int32_t*>(data[1]), n, to);
+                    });
+                    return call.end(0, "ldexp");
+                  });
 }
 
 Status find_spacings(const Tensor& x, Tensor& out, bool& done) {
-  if (are_whole(x)) {
-    Tensor floats;
-    DLBRIDGE_TRY(copy_as(x, detail::float_for_integer(dtype_of(x)), CopyOrder::kKeep, floats));
-    return find_spacings(floats, out, done);
-  }
-  const bool is_half = dtype_of(x) == DType::kFloat16;
-  done = is_half ? lies_plain(x) : takes(x);
+  const DType floats = computed_in(x);
+  const bool is_half = floats == DType::kFloat16;
+  done = lies_plain(x) && (is_half || is_wide(floats));
   if (!done) return {};
-  Tensor dense;
-  const Tensor* numbers = nullptr;
-  DLBRIDGE_TRY(ready_as(dtype_of(x), x, dense, numbers));
-  DLBRIDGE_TRY(make_array(out, dtype_of(x), shape_of(x), x.dl.device));
-  const Tensor* const used[] = {numbers};
-  KernelCall call(x.dl.device, used);
-  DLBRIDGE_TRY(call.begin());
-  const auto find = [&]<class T>(T) { host_kernels::find_spacings(elements<T>(*numbers), x.size, elements<T>(out)); };
-  if (is_half) find(float16());
-  else with_float(dtype_of(x), find);
-  return call.end(0, "spacing");
+  DLBRIDGE_TRY(make_array(out, floats, shape_of(x), x.dl.device));
+  const Tensor* const used[] = {&x, &out};
+  return in_parts({&x}, {floats}, "spacing",
+                  [&](std::int64_t first, std::int64_t n, const void* const* data) -> Status {
+                    KernelCall call(x.dl.device, used);
+                    DLBRIDGE_TRY(call.begin());
+                    const auto find = [&]<class T>(T) {
+                      host_kernels::find_spacings(static_cast<const T*>(data[0]), n, elements<T>(out) + first);
+                    };
+                    if (is_half) find(float16());
+                    else with_float(floats, find);
+                    return call.end(0, "spacing");
+                  });
 }
 
 Status replace_specials(const Tensor& x, double nan, double high, double low, Tensor& out, bool& done) {

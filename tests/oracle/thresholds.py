@@ -33,6 +33,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "core/elementwise.cpp:kMostApart": ELEMENTS,
         "core/elementwise.cpp:kMostBytes": BYTES,
         "core/fill.cpp:kMostBytes": BYTES,
+        "core/ready.h:kPart": ELEMENTS,
         "core/rearrange.cpp:kRolledAtOnce": ELEMENTS,
         "core/generated_loop.cpp:kVectorBytes": BYTES,
         "core/join.cpp:kFewBytes": BYTES,
