@@ -112,6 +112,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort.cuh:kWideBlockSortItems": ELEMENTS,
         "cuda/sort_block.cu:kAlone": ELEMENTS,
         "host/key_loops.h:kAtOnce": ELEMENTS,
+        "host/sort.cpp:kAtOnce": ELEMENTS,
         "host/sort.cpp:kManyBytes": ELEMENTS,
         "host/sort.cpp:kWidened": ELEMENTS,
         "host/sort.h:kBlock": ELEMENTS,

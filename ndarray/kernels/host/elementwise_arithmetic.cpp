@@ -117,13 +117,12 @@ struct PowersBlock {
     C square[kDenseBlock];
     std::copy_n(in[0], count, square);
     std::fill_n(power, count, C(1));
-    for (int bit = 0; bits >> bit != 0; ++bit) {
+    for (int bit = 0; bit < static_cast<int>(std::bit_width(bits)); ++bit) {
       for (std::int64_t i = 0; i < count; ++i) {
         const C product = multiply(power[i], square[i]);
         power[i] = (static_cast<U>(exponents[i]) >> bit & 1) != 0 ? product : power[i];
       }
       for (std::int64_t i = 0; i < count; ++i) square[i] = multiply(square[i], square[i]);
-      if (bit + 1 == static_cast<int>(sizeof(U) * 8)) break;
     }
   }
 };

@@ -73,23 +73,22 @@ bool add_place(const IndexArgs& args, int array, std::int64_t offset, std::int64
   return args.bounds != Bounds::kRefuse || static_cast<std::int64_t>(differences(i, extent)) >= 0;
 }
 
-// Where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base, or what is added to
-// those that are there. False: one of them does not exist, and is refused.
-template <Bounds bounds, bool adds>
-DLBRIDGE_ND_CLONES bool find_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
-                                    std::int64_t step, std::int64_t* places) {
+// Adds where n indices lead, each `stride` bytes behind the one before it: byte offsets in the base. False: one of them
+// does not exist, and is refused.
+template <Bounds bounds>
+DLBRIDGE_ND_CLONES bool add_places(const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
+                                   std::int64_t step, std::int64_t* places) {
   std::uint64_t seen = 0;
   const auto add = [&](std::int64_t k, const Bytes* from) {
     std::int64_t i;
     std::memcpy(&i, from, sizeof i);
-    const std::int64_t start = adds ? places[k] : 0;
     if constexpr (bounds == Bounds::kRefuse) {
       seen |= differences(i, extent);
       const auto position = static_cast<std::uint64_t>(i) + static_cast<std::uint64_t>(extent & i >> 63);
-      const std::uint64_t place = static_cast<std::uint64_t>(start) + position * static_cast<std::uint64_t>(step);
+      const std::uint64_t place = static_cast<std::uint64_t>(places[k]) + position * static_cast<std::uint64_t>(step);
       places[k] = static_cast<std::int64_t>(place);  // without overflow, also of an index that is refused
     } else {
-      places[k] = start + resolve_index(i, extent, bounds) * step;
+      places[k] += resolve_index(i, extent, bounds) * step;
     }
   };
   constexpr std::int64_t kIndex = sizeof(std::int64_t);
@@ -100,13 +99,6 @@ DLBRIDGE_ND_CLONES bool find_places(const Bytes* index, std::int64_t stride, std
   return static_cast<std::int64_t>(seen) >= 0;
 }
 
-template <Bounds bounds>
-bool find_places_by(bool adds, const Bytes* index, std::int64_t stride, std::int64_t n, std::int64_t extent,
-                    std::int64_t step, std::int64_t* places) {
-  return adds ? find_places<bounds, true>(index, stride, n, extent, step, places)
-              : find_places<bounds, false>(index, stride, n, extent, step, places);
-}
-
 constexpr std::int64_t kPlaces = 1024, kAhead = 12;  // of the latter: a row is asked for so many before its turn
 
 // Where a part of the indices along a dim leads, from `first` on: those of the arrays from `array` to before `end`.
@@ -115,14 +107,14 @@ struct Places {
   bool exist = true;
   Places(const IndexArgs& args, int dim, const Position& position, std::int64_t first, int array, int end) {
     count = std::min(kPlaces, args.shape[dim] - first);
-    std::fill_n(at + (array < end ? count : 0), kAhead + (array < end ? 0 : count), 0);
-    for (bool adds = false; array < end; ++array, adds = true) {
+    std::fill_n(at, count + kAhead, 0);
+    for (; array < end; ++array) {
       const std::int64_t step = args.index_strides[array][dim];
       const Bytes* index = reinterpret_cast<const Bytes*>(args.index[array]) + position.index[array] + first * step;
-      const auto find = args.bounds == Bounds::kWrap   ? &find_places_by<Bounds::kWrap>
-                        : args.bounds == Bounds::kClip ? &find_places_by<Bounds::kClip>
-                                                       : &find_places_by<Bounds::kRefuse>;
-      exist &= find(adds, index, step, count, args.extent[array], args.axis_stride[array], at);
+      const auto add = args.bounds == Bounds::kWrap   ? &add_places<Bounds::kWrap>
+                       : args.bounds == Bounds::kClip ? &add_places<Bounds::kClip>
+                                                      : &add_places<Bounds::kRefuse>;
+      exist &= add(index, step, count, args.extent[array], args.axis_stride[array], at);
     }
   }
 };

@@ -6,6 +6,7 @@
 #include "ndarray/kernels/api.h"
 #include "ndarray/kernels/functors/divider.h"
 #include "ndarray/kernels/functors/index_plan.h"
+#include "ndarray/kernels/host/count_tables.h"
 #include "ndarray/kernels/host/inner_loop.h"
 #include "ndarray/kernels/types.h"
 
@@ -117,22 +118,14 @@ DLBRIDGE_ND_CLONES Extremes find_extremes(const std::int64_t* x, std::int64_t n)
   return found;
 }
 
-// Few counts in several tables: of equal neighbours one would wait for the other in a single one.
 void count_values(const std::int64_t* x, std::int64_t n, std::int64_t* counts, std::int64_t size) noexcept {
   constexpr std::int64_t kFewCounts = 256;
   constexpr int kTables = 4;
-  const auto count = [&](std::int64_t i, std::int64_t* table) {
+  const auto count = [=](std::int64_t i, std::int64_t* table) {
     if (const std::int64_t value = x[i]; exists(value, size)) ++table[value];
   };
-  std::int64_t i = 0;
-  if (size <= kFewCounts && n >= kTables * size) {
-    std::int64_t tables[kTables][kFewCounts] = {};
-    for (; i + kTables <= n; i += kTables)
-      for (int t = 0; t < kTables; ++t) count(i + t, tables[t]);
-    for (const auto& table : tables)
-      for (std::int64_t value = 0; value < size; ++value) counts[value] += table[value];
-  }
-  for (; i < n; ++i) count(i, counts);
+  if (size <= kFewCounts && n >= kTables * size) return count_in_tables<kTables, kFewCounts>(n, size, counts, count);
+  for (std::int64_t i = 0; i < n; ++i) count(i, counts);
 }
 
 void sum_weights(const std::int64_t* x, const double* weights, std::int64_t n, double* totals,

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ndarray/kernels/functions.h"
+#include "ndarray/kernels/host/count_tables.h"
 #include "ndarray/kernels/host/key_loops.h"
 
 namespace dlbridge::nd::host_kernels {
@@ -29,25 +30,13 @@ void count_bools(const SortArgs& args) {
     std::fill(out + first, out + args.n, static_cast<char>(!args.descending));
   }
 }
-// How often each byte occurs. In several tables: of equal neighbours one would wait for the other in a single one.
-template <std::size_t kTables>
-void count_bytes(const unsigned char* in, std::int64_t n, std::int64_t (&counts)[kBuckets]) {
-  constexpr auto kAtOnce = static_cast<std::int64_t>(kTables);
-  std::int64_t tables[kTables][kBuckets]{};
-  std::int64_t i = 0;
-  for (; i + kAtOnce <= n; i += kAtOnce)
-    for (std::size_t t = 0; t < kTables; ++t) ++tables[t][in[i + static_cast<std::int64_t>(t)]];
-  for (; i < n; ++i) ++tables[0][in[i]];
-  for (std::size_t byte = 0; byte < kBuckets; ++byte) {
-    counts[byte] = 0;
-    for (const auto& table : tables) counts[byte] += table[byte];
-  }
-}
 void count_row(const KeyCode& code, const char* in, std::int64_t n, char* out) {
-  std::int64_t counts[kBuckets];
+  constexpr auto kCounts = static_cast<std::int64_t>(kBuckets);
+  std::int64_t counts[kBuckets]{};
   const auto* const bytes = reinterpret_cast<const unsigned char*>(in);
-  if (n < kManyBytes) count_bytes<1>(bytes, n, counts);
-  else count_bytes<4>(bytes, n, counts);
+  const auto count = [=](std::int64_t i, std::int64_t* table) { ++table[bytes[i]]; };
+  if (n < kManyBytes) count_in_tables<1, kCounts>(n, kCounts, counts, count);
+  else count_in_tables<4, kCounts>(n, kCounts, counts, count);
   for (std::size_t key = 0; key < kBuckets; ++key) {
     const std::uint8_t bits = functors::from_value_key(static_cast<std::uint8_t>(key), code);
     out = std::fill_n(out, counts[bits], static_cast<char>(bits));
@@ -60,19 +49,6 @@ void count_rows(const SortArgs& args) {
     count_row(code, static_cast<const char*>(args.keys_in) + row * args.n, args.n,
               static_cast<char*>(args.keys_out) + row * args.n);
 }
-
-template <class Bits>
-struct FloatOf {
-  using type = void;
-};
-template <>
-struct FloatOf<std::uint32_t> {
-  using type = float;
-};
-template <>
-struct FloatOf<std::uint64_t> {
-  using type = double;
-};
 
 // False where there are NaN, which are in no order, negative zeros, which equal others, or subnormal numbers, which are
 // zeros to a thread that wants them to be. `in` may lie at any address.
@@ -104,7 +80,7 @@ DLBRIDGE_ND_CLONES bool copy_comparable(const char* in, std::int64_t n, Bits inf
 template <class Bits, class Order>
 void order_rows(const SortArgs& args, Order order) {
   using Signed = std::make_signed_t<Bits>;
-  using Float = typename FloatOf<Bits>::type;
+  using Float = std::conditional_t<sizeof(Bits) == 8, double, std::conditional_t<sizeof(Bits) == 4, float, void>>;
   const KeyCode code = functors::key_code(args.dtype, args.descending);
   const bool as_they_are = code.kind == KeyKind::kSigned && !code.descending;
   const auto order_row = [&](auto* keys) {

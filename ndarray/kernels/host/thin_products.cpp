@@ -155,7 +155,7 @@ std::int64_t by_columns(const T* matrix, std::int64_t rows, std::int64_t column,
 }
 
 // kSide rows at a time, whose sums do not wait for one another. Returns the rows done.
-template <int kSide, class T>
+template <class T>
 std::int64_t by_rows(const T* matrix, std::int64_t rows, std::int64_t row_stride, std::int64_t column,
                      const product_sum_t<T>* x, std::int64_t k, T* y) {
   std::int64_t row = 0;
@@ -188,7 +188,7 @@ void multiply_matrix(const MatrixVector& p, product_sum_t<T>* x) {
       row += by_columns<kLanes / 8>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
       row += by_columns<kLanes / 16>(matrix + row, p.rows - row, p.column, x, p.k, y + row);
     }
-    if (p.k < kLanes) row += by_rows<kSide>(matrix + row * p.row, p.rows - row, p.row, p.column, x, p.k, y + row);
+    if (p.k < kLanes) row += by_rows(matrix + row * p.row, p.rows - row, p.row, p.column, x, p.k, y + row);
     for (; row < p.rows; ++row) y[row] = cast<T>(dot(matrix + row * p.row, p.column, x, 1, p.k));
   }
 }

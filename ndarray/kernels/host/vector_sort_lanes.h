@@ -69,7 +69,6 @@ struct LaneMoves<8> {
     else if constexpr (n == 4) return _mm512_permutex_epi64(v, 0x1b);
     else return _mm512_permutexvar_epi64(_mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7), v);
   }
-  DLBRIDGE_ND_AVX512 static V compress(Mask mask, V v) noexcept { return _mm512_maskz_compress_epi64(mask, v); }
   DLBRIDGE_ND_AVX512 static V load_into(V other, Mask mask, const void* p) noexcept {
     return _mm512_mask_loadu_epi64(other, mask, p);
   }
@@ -169,10 +168,11 @@ struct Lanes : LaneMoves<sizeof(T)> {
       v = _mm512_permutexvar_epi64(_mm512_cvtepu8_epi64(_mm_loadl_epi64(order)), v);
       store(begin, v);
       store(end - kCount, v);
-      return below;
+    } else {
+      const Mask others = static_cast<Mask>(~is_below);
+      store(begin, Moves::compress(is_below, v));
+      Moves::store_where(end - (kCount - below), first(kCount - below), Moves::compress(others, v));
     }
-    store(begin, Moves::compress(is_below, v));
-    Moves::store_where(end - (kCount - below), first(kCount - below), Moves::compress(static_cast<Mask>(~is_below), v));
     return below;
   }
 };
