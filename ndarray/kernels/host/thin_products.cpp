@@ -99,7 +99,6 @@ DLBRIDGE_ND_CLONES_WITHOUT_FMA void multiply_complex(const MatmulArgs& args) noe
 // --- vectors --------------------------------------------------------------------------------------------------------
 
 constexpr int kLanes = 16;             // sums kept side by side: they vectorise, and their errors stay small
-constexpr int kSide = 8;               // rows whose sums are too short for lanes
 constexpr std::int64_t kFewDots = 16;  // sums of many terms, each of which is made for itself
 
 // One sum along k; X: the type of the row, or of its products.
@@ -154,10 +153,12 @@ std::int64_t by_columns(const T* matrix, std::int64_t rows, std::int64_t column,
   return row;
 }
 
-// kSide rows at a time, whose sums do not wait for one another. Returns the rows done.
+// Rows whose sums are too short for lanes, several at a time: none waits for another, and all have registers. Returns
+// the rows done.
 template <class T>
 std::int64_t by_rows(const T* matrix, std::int64_t rows, std::int64_t row_stride, std::int64_t column,
                      const product_sum_t<T>* x, std::int64_t k, T* y) {
+  constexpr int kSide = is_complex_v<T> ? 4 : 8;
   std::int64_t row = 0;
   for (; row + kSide <= rows; row += kSide) {
     product_sum_t<T> sums[kSide] = {};
@@ -214,14 +215,16 @@ bool is_of_rows(const MatmulArgs& p) noexcept { return p.k <= kFew && p.n >= kLa
 // x: room for k sums, unless the product is one of dots.
 template <class T>
 void multiply_with(const MatmulArgs& p, product_sum_t<T>* x) {
-  MatrixVector vector;
   if (is_of_dots(p)) return multiply_dots<T>(p);
-  if (as_matrix_vector(p, vector)) return multiply_matrix<T>(vector, x);
-  for (std::int64_t i = 0; i < p.batch; ++i)
-    multiply_matrix<T>(
-        {p.m, p.n, p.k, static_cast<const T*>(p.b) + i * p.b_batch, 0, 1, p.b_row,
-         static_cast<const T*>(p.a) + i * p.a_batch, p.a_row, p.a_column, static_cast<T*>(p.c) + i * p.c_batch, p.n},
-        x);
+  MatrixVector product;
+  const bool is_whole = as_matrix_vector(p, product);
+  if (!is_whole) product = {p.m, p.n, p.k, p.b, 0, 1, p.b_row, p.a, p.a_row, p.a_column, p.c, p.n};
+  for (std::int64_t i = 0; i < (is_whole ? 1 : p.batch); ++i) {  // one call, for it becomes part of every clone
+    multiply_matrix<T>(product, x);
+    product.matrix = static_cast<const T*>(product.matrix) + p.b_batch;
+    product.x = static_cast<const T*>(product.x) + p.a_batch;
+    product.y = static_cast<T*>(product.y) + p.c_batch;
+  }
 }
 
 template <class T>
