@@ -113,7 +113,9 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "cuda/sort_block.cu:kAlone": ELEMENTS,
         "host/key_loops.h:kAtOnce": ELEMENTS,
         "host/sort.cpp:kAtOnce": ELEMENTS,
+        "host/sort.cpp:kCountPairs": ELEMENTS,
         "host/sort.cpp:kManyBytes": ELEMENTS,
+        "host/sort.cpp:kManyPairs": ELEMENTS,
         "host/sort.cpp:kWidened": ELEMENTS,
         "host/sort.h:kBlock": ELEMENTS,
         "host/sort.h:kBuckets": ELEMENTS,
@@ -217,7 +219,8 @@ NO_THRESHOLD: dict[str, str] = {
         cuda/lanes.cuh:kAllLanes functors/packed_bytes.h:kHigh functors/divider.h:kBits functors/reduction.h:kWords
         cuda/sort_radix.cuh:kBits host/exp_log.cpp:kMantissa functors/float_form.h:kMantissa
         functors/dense.h:kEachByte functors/dense.h:kLow host/elementwise_logic.cpp:kLast
-        functors/half_bits.h:kSign functors/dense.h:kFarthest host/float_parts.cpp:kEnough host/random.cpp:kLow""",
+        functors/half_bits.h:kSign functors/dense.h:kFarthest host/float_parts.cpp:kEnough host/random.cpp:kLow
+        host/sort.cpp:kValues""",
     "widths of a block that other constants multiply": """cuda/elementwise_vector.cuh:kAll
         host/vector_sort_lanes.h:kCount host/vector_sort_lanes.h:kMaxColumn host/vector_sort_quick.h:kFew
         cuda/index_combine_few.cu:kMostBlocks cuda/index_combine_few.cu:kWarp cuda/index_combine_sorted.cu:kWarp

@@ -124,7 +124,10 @@ void count_values(const std::int64_t* x, std::int64_t n, std::int64_t* counts, s
   const auto count = [=](std::int64_t i, std::int64_t* table) {
     if (const std::int64_t value = x[i]; exists(value, size)) ++table[value];
   };
-  if (size <= kFewCounts && n >= kTables * size) return count_in_tables<kTables, kFewCounts>(n, size, counts, count);
+  if (size <= kFewCounts && n >= kTables * size) {
+    std::int64_t others[(kTables - 1) * table_step(kFewCounts)]{};
+    return count_in_tables<kTables>(n, size, counts, others, count);
+  }
   for (std::int64_t i = 0; i < n; ++i) count(i, counts);
 }
 

@@ -18,7 +18,9 @@ using functors::KeyCode;
 using functors::KeyKind;
 
 constexpr std::int64_t kWidened = 4096;
-constexpr std::int64_t kManyBytes = 4096;  // from which several tables are worth their sums
+constexpr std::int64_t kCountPairs = 49152;  // from which pairs of bytes are counted
+constexpr std::int64_t kManyBytes = 1024;    // from which several tables are worth their sums,
+constexpr std::int64_t kManyPairs = 131072;  // and of pairs of bytes
 
 // Of bools, how many are true: every byte but 0.
 void count_bools(const SortArgs& args) {
@@ -30,24 +32,44 @@ void count_bools(const SortArgs& args) {
     std::fill(out + first, out + args.n, static_cast<char>(!args.descending));
   }
 }
-void count_row(const KeyCode& code, const char* in, std::int64_t n, char* out) {
-  constexpr auto kCounts = static_cast<std::int64_t>(kBuckets);
-  std::int64_t counts[kBuckets]{};
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(in);
-  const auto count = [=](std::int64_t i, std::int64_t* table) { ++table[bytes[i]]; };
-  if (n < kManyBytes) count_in_tables<1, kCounts>(n, kCounts, counts, count);
-  else count_in_tables<4, kCounts>(n, kCounts, counts, count);
-  for (std::size_t key = 0; key < kBuckets; ++key) {
-    const std::uint8_t bits = functors::from_value_key(static_cast<std::uint8_t>(key), code);
-    out = std::fill_n(out, counts[bits], static_cast<char>(bits));
+template <class Bits>
+constexpr std::int64_t kValues = std::int64_t{1} << (8 * sizeof(Bits));
+
+template <int kTables, class Bits>
+void count_row(const KeyCode& code, const Bits* in, std::int64_t n, Bits* out, std::int64_t* tables) {
+  constexpr std::int64_t kStep = table_step(kValues<Bits>), kFewEquals = 16;
+  std::fill_n(tables, kTables * kStep, 0);
+  count_in_tables<kTables>(n, kValues<Bits>, tables, tables + kStep,
+                           [=](std::int64_t i, std::int64_t* table) { ++table[in[i]]; });
+  const Bits* const end = out + n;
+  for (std::int64_t key = 0; key < kValues<Bits>; ++key) {
+    const Bits bits = functors::from_value_key(static_cast<Bits>(key), code);
+    const std::int64_t count = tables[bits];
+    if (count <= kFewEquals && end - out >= kFewEquals) std::fill_n(out, kFewEquals, bits);  // the next goes over it
+    else std::fill_n(out, count, bits);
+    out += count;
   }
 }
-// Of bytes, how often each occurs is all there is to know.
-void count_rows(const SortArgs& args) {
+// Of bytes, and of many pairs of bytes, how often each occurs is all there is to know.
+template <class Bits>
+int count_rows(const SortArgs& args) {
+  constexpr int kTables = sizeof(Bits) == 1 ? 4 : 2;
+  constexpr std::int64_t kRoom = kTables * table_step(kValues<Bits>);
+  const std::unique_ptr<std::int64_t[]> tables(new (std::nothrow) std::int64_t[kRoom]);
+  if (tables == nullptr) return kErrorMemory;
   const KeyCode code = functors::key_code(args.dtype, args.descending);
-  for (std::int64_t row = 0; row < args.rows; ++row)
-    count_row(code, static_cast<const char*>(args.keys_in) + row * args.n, args.n,
-              static_cast<char*>(args.keys_out) + row * args.n);
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    const Bits* const in = static_cast<const Bits*>(args.keys_in) + row * args.n;
+    Bits* const out = static_cast<Bits*>(args.keys_out) + row * args.n;
+    if (std::equal(in + 1, in + args.n, in) || (!args.descending && are_in_order(args.dtype, in, 1, args.n))) {
+      if (in != out) std::copy_n(in, args.n, out);
+    } else if (args.n < (sizeof(Bits) == 1 ? kManyBytes : kManyPairs)) {
+      count_row<1>(code, in, args.n, out, tables.get());
+    } else {
+      count_row<kTables>(code, in, args.n, out, tables.get());
+    }
+  }
+  return 0;
 }
 
 // False where there are NaN, which are in no order, negative zeros, which equal others, or subnormal numbers, which are
@@ -151,10 +173,10 @@ int sort_values(const SortArgs& args, bool in_vectors) {
     case 1:
       if (args.dtype == DType::kBool) return count_bools(args), 0;
       if (in_vectors && args.n < 2 * static_cast<std::int64_t>(kBuckets)) return sort_widened<std::uint8_t>(args);
-      return count_rows(args), 0;
+      return count_rows<std::uint8_t>(args);
     case 2:
       if (in_vectors && args.n <= kWidened) return sort_widened<std::uint16_t>(args);
-      return sort_by_digits<std::uint16_t>(args);
+      return args.n < kCountPairs ? sort_by_digits<std::uint16_t>(args) : count_rows<std::uint16_t>(args);
     case 4: return in_vectors ? sort_in_vectors<std::uint32_t>(args) : sort_by_digits<std::uint32_t>(args);
     default: return in_vectors ? sort_in_vectors<std::uint64_t>(args) : sort_by_digits<std::uint64_t>(args);
   }
