@@ -58,17 +58,20 @@ Status launch(DenseArgs& args, DLDevice device, std::span<const Tensor* const> u
   return call.end(call.backend().dense(args), what);
 }
 
-// One array of the host whose results lie in C order.
-Status run_in_parts(const DenseArgs& given, const Tensor& x, DType compute, std::span<const DType> dtypes, Tensor* outs,
-                    const char* what) {
-  const Tensor* const used[] = {&x, &outs[0]};
-  return in_parts({&x}, {compute}, what, [&](std::int64_t first, std::int64_t n, const void* const* data) {
+// Arrays of the host, of one shape, whose results lie in C order.
+template <std::size_t kArrays>
+Status run_in_parts(const DenseArgs& given, const Tensor* const (&inputs)[kArrays], std::span<const DType> dtypes,
+                    Tensor* outs, const char* what) {
+  DType computes[kArrays];
+  std::ranges::fill(computes, given.dtype);
+  return in_parts(inputs, computes, what, [&](std::int64_t first, std::int64_t n, const void* const* data) {
     DenseArgs args = given;
-    args.dtype = compute;
     args.n = n;
-    args.in[0] = data[0];
+    const Tensor* used[kArrays + 1];
+    used[kArrays] = &outs[0];
+    for (std::size_t k = 0; k < kArrays; ++k) args.in[k] = data[k], used[k] = inputs[k];
     for (std::size_t k = 0; k < dtypes.size(); ++k) args.out[k] = elements<char>(outs[k]) + first * outs[k].itemsize();
-    return launch(args, x.dl.device, used, what);
+    return launch(args, inputs[0]->dl.device, used, what);
   });
 }
 }  // namespace
@@ -89,8 +92,14 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
     used[arrays++] = &outs[k];
   }
   if (outs[0].size == 0) return {};
-  if (inputs.size() == 1 && is_host(layout.device) && layout.is_c && inputs[0]->size > 1)
-    return run_in_parts(args, *inputs[0], args.dtype, dtypes, outs, what);
+  if (is_host(layout.device) && layout.is_c && outs[0].size > 1) {
+    if (inputs.size() == 1) return run_in_parts<1>(args, {inputs[0]}, dtypes, outs, what);
+    const auto is_there = [&](const Tensor* x) {
+      return dtype_of(*x) == args.dtype && (lies_as(*x, outs[0]) || is_one_element(*x));
+    };
+    if (same_shape(*inputs[0], *inputs[1]) && !std::ranges::all_of(inputs, is_there))
+      return run_in_parts<2>(args, {inputs[0], inputs[1]}, dtypes, outs, what);
+  }
   Tensor copies[2];
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Tensor* x = inputs[k];
@@ -112,7 +121,10 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
 Status is_close(const Tensor& x, const Tensor& y, double relative, double absolute, bool equal_nan, Tensor& out,
                 bool& done) {
   // The host rounds 16-bit floats one by one here, and in vectors where each step is an array.
-  done = are_alike(x, y, kInexactSet) && (x.itemsize() != 2 || !is_host(x.dl.device));
+  constexpr DTypeSet kNumbers = (kBoolSet | kRealSet) & ~kHalfSet;
+  const bool on_host = is_host(x.dl.device) && is_host(y.dl.device);
+  const bool converts = on_host && contains(kNumbers, dtype_of(x)) && contains(kNumbers, dtype_of(y));
+  done = converts || (are_alike(x, y, kInexactSet) && (x.itemsize() != 2 || !on_host));
   if (!done) return {};
   const Tensor* const inputs[] = {&x, &y};
   const DType dtypes[] = {DType::kBool};
@@ -121,7 +133,8 @@ Status is_close(const Tensor& x, const Tensor& y, double relative, double absolu
   args.flag = equal_nan;
   args.numbers[0] = absolute;
   args.numbers[1] = relative;
-  return run_dense(args, inputs, dtypes, &out, "isclose");
+  const DType compute = converts ? promote(promote(dtype_of(x), dtype_of(y)), DType::kFloat32) : dtype_of(x);
+  return run_dense(args, inputs, dtypes, &out, "isclose", compute);
 }
 
 Status divide_with_rest(const Tensor& x, const Tensor& y, Tensor (&parts)[2], bool& done) {

@@ -15,7 +15,8 @@ Status run_dense(DenseArgs args, std::span<const Tensor* const> inputs, std::spa
                  const char* what, std::optional<DType> compute = {});
 
 // Where |x - y| <= absolute + relative * |y| and y is finite, or x == y, or with equal_nan both are NaN. As in
-// positions.h, `done` is false for operands that are no floats or complex numbers of one dtype and device.
+// positions.h, `done` is false for operands that are no floats or complex numbers of one dtype and device, nor on the
+// host numbers that become float32 or float64.
 Status is_close(const Tensor& x, const Tensor& y, double relative, double absolute, bool equal_nan, Tensor& out,
                 bool& done);
 // floor_divide and remainder; `done` is false for operands that are no numbers of one dtype and device.

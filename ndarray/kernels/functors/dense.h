@@ -61,9 +61,14 @@ struct IsClose : DenseFunction<T, 2, bool> {
         equal_nan(args.flag) {}
   DLBRIDGE_ND_HD void operator()(T x, T y, bool& close, Nothing&) const noexcept {
     const arith_t<T> a = load(&x), b = load(&y);
-    const auto bound = fn::add(absolute, round(fn::multiply(relative, fn::absolute(b))));
-    const bool near = round(fn::absolute(fn::subtract(a, b))) <= round(bound);
-    close = (near && fn::is_finite(b)) || fn::equal(a, b) || (equal_nan && fn::is_nan(a) && fn::is_nan(b));
+    const auto is_near = [&] {
+      const auto bound = fn::add(absolute, round(fn::multiply(relative, fn::absolute(b))));
+      return round(fn::absolute(fn::subtract(a, b))) <= round(bound);
+    };
+    const bool nans = int{equal_nan} & int{fn::is_nan(a)} & int{fn::is_nan(b)};
+    if constexpr (is_complex_v<T>) close = fn::equal(a, b) || nans || (fn::is_finite(b) && is_near());
+    else
+      close = (int{is_near()} & int{fn::is_finite(b)}) | int{fn::equal(a, b)} | int{nans};  // of no choices, a vector
   }
 
  private:

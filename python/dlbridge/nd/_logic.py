@@ -20,13 +20,11 @@ ndarray = _native.ndarray
 def isclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """Where |a - b| <= atol + rtol * |b|; infinities are close where equal, NaNs where equal_nan. Source: NumPy."""
     x, y = as_operands(*[float(value) if isinstance(value, int) else value for value in (a, b)])
-    if not is_inexact(y):
-        y = y.astype(float_for(y.dtype))
-    if not is_inexact(x):
-        x = x.astype(float_for(x.dtype))
-    found = _native.isclose_of_floats(x, y, rtol, atol, bool(equal_nan))
+    found = _native.isclose_at_once(x, y, rtol, atol, bool(equal_nan))
     if found is not None:
         return found
+    if not is_inexact(x) or not is_inexact(y):
+        return isclose(*[v if is_inexact(v) else v.astype(float_for(v.dtype)) for v in (x, y)], rtol, atol, equal_nan)
     near = _native.absolute(x - y) <= atol + rtol * _native.absolute(y)
     close: ndarray = (near & _native.isfinite(y)) | (x == y)
     if equal_nan:

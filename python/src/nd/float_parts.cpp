@@ -38,10 +38,11 @@ constexpr char kModf[] = "modf()";
 constexpr char kModfOfFloats[] = "modf_of_floats($module, x)\n--\n\nmodf() of an array of floats; None for others.";
 
 constexpr char kIsclose[] = "isclose()";
-constexpr char kIscloseOfFloats[] =
-    "isclose_of_floats($module, x, y, rtol, atol, equal_nan)\n--\n\n"
-    "isclose() of arrays of floats or complex numbers of one dtype, by Python's numbers; None for others.";
-PyObject* isclose_of_floats(PyObject*, const Call& a) {
+constexpr char kIscloseAtOnce[] = "isclose_at_once($module, x, y, rtol, atol, equal_nan)\n--\n\n"
+                                  "isclose() of arrays of floats or complex numbers of one dtype, by Python's numbers, "
+                                  "on the host also of others but "
+                                  "float16 and bfloat16; None for others.";
+PyObject* isclose_at_once(PyObject*, const Call& a) {
   double tolerances[2];
   for (std::size_t k = 0; k < 2; ++k) {
     const std::optional<double> number = number_or_none(a.given(k + 2));
@@ -119,7 +120,7 @@ void init_float_parts(PyObject* module) {
       module,
       {method<kFrexpOfFloats, split_floats<core::split_exponents>, kFrexp>(),
        method<kModfOfFloats, split_floats<core::split_wholes>, kModf>(),
-       method<kIscloseOfFloats, isclose_of_floats, kIsclose>(), method<kLdexpOfIntegers, ldexp_of_integers, kLdexp>(),
+       method<kIscloseAtOnce, isclose_at_once, kIsclose>(), method<kLdexpOfIntegers, ldexp_of_integers, kLdexp>(),
        method<kSpacingOnHost, spacing_on_host, kSpacing>(), method<kReplaceSpecials, replace_specials, kNanToNum>(),
        method<kReplaceNan, replace_nan, kNanTo>(), method<kRoundAt, round_at, kRound>()});
 }
