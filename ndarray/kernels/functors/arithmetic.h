@@ -139,16 +139,15 @@ DLBRIDGE_ND_HD inline auto absolute(A x) noexcept {
 template <class A>
 DLBRIDGE_ND_HD inline A sign(A x) noexcept {
   if constexpr (is_complex_v<A>) {
-    using T = real_t<A>;
-    T magnitude = absolute(x);
-    if (is_inf(magnitude)) {
-      if (is_inf(x.real()) && is_inf(x.imag())) magnitude = std::numeric_limits<T>::quiet_NaN();  // any direction
-      else if (is_inf(x.real())) return A(x.real() > T(0) ? T(1) : T(-1), T(0));
-      else if (is_inf(x.imag())) return A(T(0), x.imag() > T(0) ? T(1) : T(-1));
-      else x = A(x.real() * T(0.25), x.imag() * T(0.25)), magnitude = absolute(x);  // the magnitude alone overflowed
-    }
-    if (is_nan(magnitude)) return A(magnitude, magnitude);
-    return magnitude == T(0) ? A(T(0), T(0)) : A(x.real() / magnitude, x.imag() / magnitude);
+    using T = real_t<A>;  // choices, so that it is vectors
+    constexpr T kLarge = std::numeric_limits<T>::max() / T(4);  // beyond, the magnitude alone could overflow
+    const T scale = std::fabs(x.real()) > kLarge || std::fabs(x.imag()) > kLarge ? T(0.25) : T(1);
+    const T real = x.real() * scale, imag = x.imag() * scale, length = hypot(real, imag);
+    const T infinite = is_inf(real) && is_inf(imag) ? std::numeric_limits<T>::quiet_NaN() : T(1);  // any direction
+    const T divisor = length == T(0) ? T(1) : length, zero = length == T(0) ? T(0) : -T(0);  // -0.0 + 0.0 is 0.0
+    const T of_real = is_inf(real) ? std::copysign(infinite, real) : is_inf(imag) ? T(0) : real / divisor + zero;
+    const T of_imag = is_inf(imag) ? std::copysign(infinite, imag) : is_inf(real) ? T(0) : imag / divisor + zero;
+    return A(of_real, of_imag);
   } else if constexpr (std::is_floating_point_v<A>) {
     return x > A(0) ? A(1) : x < A(0) ? A(-1) : x == A(0) ? A(0) : x;
   } else if constexpr (std::is_signed_v<A>) {
