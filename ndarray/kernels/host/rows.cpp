@@ -13,6 +13,13 @@ constexpr std::int64_t kShortRow = 128;  // bytes: longer ones are copied by cal
 
 std::size_t length(std::int64_t bytes) noexcept { return static_cast<std::size_t>(bytes); }
 
+// A value until `bytes` are full: each copy is of all that is there.
+void repeat(const void* value, std::int64_t itemsize, char* to, std::int64_t bytes) noexcept {
+  std::memcpy(to, value, length(std::min(itemsize, bytes)));
+  for (std::int64_t done = itemsize; done < bytes; done *= 2)
+    std::memcpy(to + done, to, length(std::min(done, bytes - done)));
+}
+
 template <std::size_t kBytes>
 void move_element(char* to, std::int64_t at, const char* from, std::int64_t place) noexcept {
   constexpr auto kStep = static_cast<std::int64_t>(kBytes);
@@ -134,8 +141,8 @@ void insert_rows(const void* x, const Rows& rows, std::span<const std::int64_t> 
     for (const std::int64_t place : before) {
       copy(place - done);
       done = place;
-      for (std::int64_t byte = 0; byte < rows.bytes; byte += itemsize, to += itemsize)
-        std::memcpy(to, value, length(itemsize));
+      repeat(value, itemsize, to, rows.bytes);
+      to += rows.bytes;
     }
     copy(rows.n - done);
   }
