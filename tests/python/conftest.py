@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import time
+from importlib.util import find_spec
 
 import build_folders
 import pytest
@@ -14,6 +15,11 @@ os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 # Ray's own: it tells nobody of a run here, and ends no workers where others take the machine's memory.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
+
+
+# Each has an LLVM of its own. Behind TensorFlow's, that of Triton, which torch may load at any time, crashes.
+if find_spec("tensorflow") is not None and find_spec("triton") is not None:
+    import triton  # noqa: F401
 
 
 def pytest_collection_modifyitems(items):
