@@ -75,6 +75,28 @@ void multiply_rows(const Thin<T>& p, const Sum<T>* b) noexcept {
   }
 }
 
+// Rows of so few elements, one behind the other, that the compiler makes vectors of several.
+template <int k, class T>
+void multiply_points(const Thin<T>& p, const Sum<T>* b) noexcept {
+  const Element<T>* const a = p.a;
+  Element<T>* const c = p.c;
+  Sum<T> factors[k];
+  std::copy_n(b, k, factors);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC ivdep
+#endif
+  for (std::int64_t row = 0; row < p.rows; ++row) {
+    Sum<T> sum{};
+    DLBRIDGE_ND_UNROLL
+    for (int i = 0; i < k; ++i) sum = multiply_add(sum, term<T>(a + row * k + i), factors[i]);
+    c[row] = result<T>(sum);
+  }
+}
+template <class T>
+bool are_points(const Thin<T>& p) noexcept {
+  return p.columns == 1 && p.k >= 2 && p.k <= 4 && p.a_column == 1 && p.a_row == p.k && p.c_row == 1;
+}
+
 template <class T, int... columns>
 void multiply_all(const MatmulArgs& args, std::integer_sequence<int, columns...>) noexcept {
   for (std::int64_t batch = 0; batch < args.batch; ++batch) {
@@ -82,6 +104,12 @@ void multiply_all(const MatmulArgs& args, std::integer_sequence<int, columns...>
     Sum<T> b[kFew * kFew];
     for (std::int64_t k = 0; k < p.k; ++k)
       for (std::int64_t j = 0; j < p.columns; ++j) b[k * p.columns + j] = term<T>(p.b + k * p.b_row + j * p.b_column);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      if (are_points(p)) {
+        p.k == 2 ? multiply_points<2>(p, b) : p.k == 3 ? multiply_points<3>(p, b) : multiply_points<4>(p, b);
+        continue;
+      }
+    }
     (void)((p.columns == columns + 1 && (multiply_rows<columns + 1, T>(p, b), true)) || ...);
   }
 }
