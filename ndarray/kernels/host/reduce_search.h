@@ -8,6 +8,7 @@ namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kSearchBytes = 1024;  // that are looked through before it is asked where
 inline constexpr std::int64_t kRunBytes = 256;      // some vectors: each waits for itself only
+inline constexpr std::int64_t kMostPlaces = 512;    // elements of a row whose place is looked for with its value
 
 template <class R>
 struct Searches : Loads<R> {
@@ -82,6 +83,41 @@ struct Searches : Loads<R> {
     return {nan < n ? cast<Lane>(load(in + nan * kSize)) : best, nan};
   }
 
+  // The largest of few elements and the first place of it, in one pass: each lane knows where its largest stood. Whether
+  // one may be NaN, as above; then it says nothing.
+  using Place = std::conditional_t<sizeof(Lane) == 8, std::int64_t, std::int32_t>;
+  static constexpr bool kKnowPlaces = !is_complex_v<Lane> && sizeof(Lane) >= 4;
+  bool place_in_lanes(const char* in, std::int64_t n, Lane& best, std::int64_t& place) const {
+    constexpr std::int64_t kCount = kReduceBatch;
+    constexpr std::int64_t kWidth = std::min<std::int64_t>(kCount, 64 / sizeof(Lane));
+    Lane lane[kCount], sum[kCount];
+    Place at[kCount];
+    for (std::int64_t k = 0; k < kCount; ++k) {
+      sum[k] = lane[k] = cast<Lane>(load(in + k * kSize));
+      at[k] = static_cast<Place>(k);
+    }
+    for (std::int64_t i = kCount; i < n; i += kCount) {
+      const std::int64_t first = std::min(i, n - kCount);
+#pragma GCC unroll 4
+      for (std::int64_t v = 0; v < kCount; v += kWidth)  // registers, as no loop over them is left
+        for (std::int64_t k = v; k < v + kWidth; ++k) {
+          const Lane x = cast<Lane>(load(in + (first + k) * kSize));
+          at[k] = lane[k] < x ? static_cast<Place>(first + k) : at[k];
+          lane[k] = greater(lane[k], x);
+          if constexpr (std::is_floating_point_v<Lane>) sum[k] += x;
+        }
+    }
+    Lane folded[kCount];
+    std::copy_n(lane, kCount, folded);
+    fold<kCount / 2>(folded, greater);
+    best = folded[0];
+    for (std::int64_t k = 0; k < kCount; ++k) at[k] = lane[k] == best ? at[k] : std::numeric_limits<Place>::max();
+    fold<kCount / 2>(at, [](Place a, Place b) { return a < b ? a : b; });
+    place = at[0];
+    if constexpr (std::is_floating_point_v<Lane>) fold<kCount / 2>(sum, [](Lane a, Lane b) { return a + b; });
+    return functors::is_nan(sum[0]);
+  }
+
   // Whether what comes with the value changes nothing.
   template <class Value>
   bool is_passed(Value value, const Acc& acc) const noexcept {
@@ -93,6 +129,15 @@ struct Searches : Loads<R> {
   // something larger than what was found before; of bools nothing is larger than what is true.
   void find_extreme(const char* in, std::int64_t n, std::int64_t position, std::int64_t step, Acc& acc) const {
     constexpr bool is_bool = std::is_same_v<In, bool>;
+    if constexpr (kKnowPlaces) {
+      Lane found;
+      std::int64_t place = 0;
+      if (n >= kReduceBatch && n <= kMostPlaces && !place_in_lanes(in, n, found, place)) {
+        const auto largest = cast<typename R::Value>(found);
+        if (!is_passed(largest, acc)) functor.combine(acc, Acc{largest, position + place * step});
+        return;
+      }
+    }
     Largest best{1, n};
     if constexpr (!is_bool) best = largest(in, n);
     const auto value = cast<typename R::Value>(best.value);
