@@ -135,16 +135,17 @@ DLBRIDGE_ND_HD inline auto absolute(A x) noexcept {
   else return x;
 }
 
-// Complex: z / |z|.
+// Complex: z / |z|, by choices, so that it is vectors.
 template <class A>
 DLBRIDGE_ND_HD inline A sign(A x) noexcept {
   if constexpr (is_complex_v<A>) {
-    using T = real_t<A>;  // choices, so that it is vectors
+    using T = real_t<A>;
     constexpr T kLarge = std::numeric_limits<T>::max() / T(4);  // beyond, the magnitude alone could overflow
     const T scale = std::fabs(x.real()) > kLarge || std::fabs(x.imag()) > kLarge ? T(0.25) : T(1);
     const T real = x.real() * scale, imag = x.imag() * scale, length = hypot(real, imag);
     const T infinite = is_inf(real) && is_inf(imag) ? std::numeric_limits<T>::quiet_NaN() : T(1);  // any direction
-    const T divisor = length == T(0) ? T(1) : length, zero = length == T(0) ? T(0) : -T(0);  // -0.0 + 0.0 is 0.0
+    // To add -0.0 changes nothing, and 0.0 the sign of a zero.
+    const T divisor = length == T(0) ? T(1) : length, zero = length == T(0) ? T(0) : -T(0);
     const T of_real = is_inf(real) ? std::copysign(infinite, real) : is_inf(imag) ? T(0) : real / divisor + zero;
     const T of_imag = is_inf(imag) ? std::copysign(infinite, imag) : is_inf(real) ? T(0) : imag / divisor + zero;
     return A(of_real, of_imag);

@@ -83,8 +83,8 @@ struct Searches : Loads<R> {
     return {nan < n ? cast<Lane>(load(in + nan * kSize)) : best, nan};
   }
 
-  // The largest of few elements and the first place of it, in one pass: each lane knows where its largest stood. Whether
-  // one may be NaN, as above; then it says nothing.
+  // The largest of few elements and its first place, in one pass: each lane knows where its largest stood. Returns
+  // whether one may be NaN, as above; then it says nothing.
   using Place = std::conditional_t<sizeof(Lane) == 8, std::int64_t, std::int32_t>;
   static constexpr bool kKnowPlaces = !is_complex_v<Lane> && sizeof(Lane) >= 4;
   bool place_in_lanes(const char* in, std::int64_t n, Lane& best, std::int64_t& place) const {

@@ -57,7 +57,7 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are within `tol` (of eps where above 1) of 0, else the array. Waits."""
     if not isinstance(a, ndarray):
         a = as_array(a)
-    if a.dtype.kind != "c":
+    if _native.isrealobj(a):
         return a
     from dlbridge.nd._dtypes import finfo
 

@@ -24,7 +24,8 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08
     if found is not None:
         return found
     if not is_inexact(x) or not is_inexact(y):
-        return isclose(*[v if is_inexact(v) else v.astype(float_for(v.dtype)) for v in (x, y)], rtol, atol, equal_nan)
+        x, y = (v if is_inexact(v) else v.astype(float_for(v.dtype)) for v in (x, y))
+        return isclose(x, y, rtol, atol, equal_nan)
     near = _native.absolute(x - y) <= atol + rtol * _native.absolute(y)
     close: ndarray = (near & _native.isfinite(y)) | (x == y)
     if equal_nan:
@@ -67,14 +68,7 @@ def isscalar(element: Any) -> bool:
     return is_scalar(element) or isinstance(element, (str, bytes))
 
 
-def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
-    return (x if isinstance(x, ndarray) else as_array(x)).dtype.kind == "c"
-
-
-def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
-    return (x if isinstance(x, ndarray) else as_array(x)).dtype.kind != "c"
+iscomplexobj, isrealobj = _native.iscomplexobj, _native.isrealobj
 
 
 def _imaginary_is_zero(a: ndarray, wanted: bool) -> ndarray:

@@ -135,6 +135,11 @@ DLDevice home_of(DLDevice device) {
   return is_cuda(current) && current.device_id != device.device_id ? current : device;
 }
 
+// Whether it is an array that stays there, which is seen at once.
+bool is_at_home(PyObject* object) noexcept {
+  return Py_TYPE(object) == array_types.host || (Py_TYPE(object) == array_types.cuda && !inside_device_block());
+}
+
 PyObject* convert(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
                   std::optional<bool> copy, DLDevice (*home)(DLDevice)) {
   if (PyFloat_CheckExact(object) || PyLong_Check(object) || PyComplex_CheckExact(object) || is_sequence(object)) {
@@ -213,7 +218,7 @@ Ref deepened(Ref x, std::int64_t ndim) {
 
 PyObject* converted(PyObject* object, std::optional<DType> dtype, std::optional<DLDevice> device,
                     std::optional<bool> copy, char order, std::int64_t ndmin = 0, bool blocking = false) {
-  const bool is_ready = Py_TYPE(object) == array_types.host && !dtype && !device && copy != std::optional(true);
+  const bool is_ready = is_at_home(object) && !dtype && !device && copy != std::optional(true);
   Ref x = is_ready ? Ref::borrow(object) : owned(convert(object, dtype, device, copy, home_of));
   if (is_ready && order == 'K' && ndmin == 0) return x.release();
   x = deepened(ordered(std::move(x), order, copy), ndmin);
@@ -241,12 +246,12 @@ PyObject* array(PyObject*, const Call& a) {
   return converted(a.given(0), a.dtype(1), a.device(5), copy, a.order(3, 'K'), a.integer(4, 0), a.flag(6, false));
 }
 
-// A function that most calls give an array of the host alone, which is its result where `kIsReady` says so: before the
-// arguments are looked at.
+// A function that most calls give an array alone, which is its result where `kIsReady` says so: before the arguments
+// are looked at.
 template <const auto& kDoc, auto kFunction, auto kIsReady, const auto& kOperation = kOwnName>
 PyMethodDef method_of_ready() {
   const auto call = [](PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
-    if (nargs == 1 && kwnames == nullptr && Py_TYPE(args[0]) == array_types.host && kIsReady(tensor_of(args[0])))
+    if (nargs == 1 && kwnames == nullptr && is_at_home(args[0]) && kIsReady(tensor_of(args[0])))
       return Ref::borrow(args[0]).release();
     return Method<kDoc, kFunction, kOperation>::call(self, args, nargs, kwnames);
   };

@@ -1,4 +1,4 @@
-// Dtypes in any spelling, result_type() and its kin.
+// Dtypes in any spelling, result_type() and its kin, and what arrays are asked of theirs.
 #include "ndarray/core/promotion.h"
 
 #include <vector>
@@ -83,11 +83,24 @@ PyObject* can_cast(PyObject*, const Call& a) {
   return PyBool_FromLong(core::can_cast(from, need_dtype(a.given(1), a.operation()), casting));
 }
 
+// Of an array, or of what becomes one.
+bool is_of_complex(PyObject* x) {
+  static PythonFunction as_array("dlbridge.nd._arguments", "as_array");
+  return core::is_complex(core::dtype_of(is_array(x) ? tensor_of(x) : tensor_of(as_array(x).get())));
+}
+
+constexpr char kIsComplexObj[] = "iscomplexobj($module, x)\n--\n\nWhether the dtype is complex.";
+PyObject* is_complex_obj(PyObject*, const Call& a) { return PyBool_FromLong(is_of_complex(a.given(0))); }
+
+constexpr char kIsRealObj[] = "isrealobj($module, x)\n--\n\nWhether the dtype is not complex.";
+PyObject* is_real_obj(PyObject*, const Call& a) { return PyBool_FromLong(!is_of_complex(a.given(0))); }
+
 }  // namespace
 
 void init_promotion(PyObject* module) {
   add_functions(module, {method<kResolve, resolve>(), method<kKindOf, kind_of>(), method<kResultType, result_type>(),
-                         method<kPromoteTypes, promote_types>(), method<kCanCast, can_cast>()});
+                         method<kPromoteTypes, promote_types>(), method<kCanCast, can_cast>(),
+                         method<kIsComplexObj, is_complex_obj>(), method<kIsRealObj, is_real_obj>()});
 }
 
 }  // namespace dlbridge::py::nd
