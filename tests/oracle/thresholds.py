@@ -91,6 +91,7 @@ THRESHOLDS: dict[str, dict[str, str]] = {
         "host/reduce_runs.h:kMomentLanes": ELEMENTS,
         "host/reduce_loads.h:kReduceBatch": ELEMENTS,
         "host/reduce_runs.h:kReduceLeaf": ELEMENTS,
+        "host/reduce_search.h:kManyPlaces": ELEMENTS,
         "host/reduce_search.h:kMostPlaces": ELEMENTS,
         "host/reduce_search.h:kRunBytes": BYTES,
         "host/reduce_search.h:kSearchBytes": BYTES,

@@ -8,7 +8,8 @@ namespace dlbridge::nd::host_kernels {
 
 inline constexpr std::int64_t kSearchBytes = 1024;  // that are looked through before it is asked where
 inline constexpr std::int64_t kRunBytes = 256;      // some vectors: each waits for itself only
-inline constexpr std::int64_t kMostPlaces = 512;    // elements of a row whose place is looked for with its value
+inline constexpr std::int64_t kManyPlaces = 256;    // elements of a row, from which more lanes are worth folding,
+inline constexpr std::int64_t kMostPlaces = 2048;   // and up to which its place is looked for with its value
 
 template <class R>
 struct Searches : Loads<R> {
@@ -87,8 +88,8 @@ struct Searches : Loads<R> {
   // whether one may be NaN, as above; then it says nothing.
   using Place = std::conditional_t<sizeof(Lane) == 8, std::int64_t, std::int32_t>;
   static constexpr bool kKnowPlaces = !is_complex_v<Lane> && sizeof(Lane) >= 4;
+  template <std::int64_t kCount>
   bool place_in_lanes(const char* in, std::int64_t n, Lane& best, std::int64_t& place) const {
-    constexpr std::int64_t kCount = kReduceBatch;
     constexpr std::int64_t kWidth = std::min<std::int64_t>(kCount, 64 / sizeof(Lane));
     Lane lane[kCount], sum[kCount];
     Place at[kCount];
@@ -132,9 +133,11 @@ struct Searches : Loads<R> {
     if constexpr (kKnowPlaces) {
       Lane found;
       std::int64_t place = 0;
-      if (n >= kReduceBatch && n <= kMostPlaces && !place_in_lanes(in, n, found, place)) {
-        const auto largest = cast<typename R::Value>(found);
-        if (!is_passed(largest, acc)) functor.combine(acc, Acc{largest, position + place * step});
+      if (n >= kReduceBatch && n <= kMostPlaces &&
+          !(n < kManyPlaces ? place_in_lanes<kReduceBatch>(in, n, found, place)
+                            : place_in_lanes<kRunBytes / sizeof(Lane)>(in, n, found, place))) {
+        const auto value = cast<typename R::Value>(found);
+        if (!is_passed(value, acc)) functor.combine(acc, Acc{value, position + place * step});
         return;
       }
     }
