@@ -68,6 +68,14 @@ std::string describe(const Functions& fn, Result result) {
   return text != nullptr ? text : "nvrtcResult " + std::to_string(result);
 }
 
+// What NVRTC opens by its name alone while it compiles. That of a wheel lies beside it, where no loader looks.
+void open_builtins(const Info& info) {
+  const std::size_t folder = info.path.rfind('/') + 1;
+  if (folder == 0) return;  // the loader found NVRTC itself
+  const std::string version = std::to_string(info.version.major) + "." + std::to_string(info.version.minor);
+  ::dlopen((info.path.substr(0, folder) + "libnvrtc-builtins.so." + version).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 // Empty on success, else why the candidate cannot be used.
 std::string load(const std::string& path, int newest_major, Library& library) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -90,6 +98,7 @@ std::string load(const std::string& path, int newest_major, Library& library) {
   if (const Result result = library.fn.get_supported_archs(info.architectures.data()); result != kSuccess)
     return "nvrtcGetSupportedArchs failed with " + describe(library.fn, result);
   std::sort(info.architectures.begin(), info.architectures.end());
+  open_builtins(info);
   return {};
 }
 
