@@ -15,7 +15,7 @@ from dlbridge.nd._manipulation import broadcast_arrays, moveaxis
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, SupportsIndex
 
     from dlbridge.nd._arguments import ArrayLike, DTypeLike
 
@@ -144,19 +144,19 @@ def kron(a: ArrayLike, b: ArrayLike) -> ndarray:
     return product.reshape(tuple(p * q for p, q in zip(left, right, strict=True)))
 
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
-    """The summed products along an axis, the first argument conjugated; other axes broadcast. Source: Array API
-    2024.12."""
-    if isinstance(x1, ndarray) and isinstance(x2, ndarray) and type(axis) is int and axis == -1:
-        return _native.vecdot(x1, x2)
+def _vecdot(x1: ArrayLike, x2: ArrayLike, axis: SupportsIndex) -> ndarray:
+    """vecdot() of other operands than arrays, and along a given axis."""
     a, b = as_arrays(x1, x2)
-    if type(axis) is not int or axis != -1:
-        low = min(a.ndim, b.ndim)
-        position = index(axis)
-        if low and not -low <= position < low:
-            normalize_axis(position, low, "vecdot")
-        a, b = (moveaxis(x, position, -1) if low else x for x in (a, b))
+    low = min(a.ndim, b.ndim)
+    position = index(axis)
+    if low and not -low <= position < low:
+        normalize_axis(position, low, "vecdot")
+    if low and position != -1:
+        a, b = (moveaxis(x, position, -1) for x in (a, b))
     return _native.vecdot(a, b)
+
+
+vecdot = _native.vecdot
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> ndarray:

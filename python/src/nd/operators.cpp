@@ -176,9 +176,15 @@ PyObject* matrix_dot(PyObject*, const Call& a) {
   return make_result(a.operation(), [&](Tensor& out) { return core::matmul(a.array(0), a.array(1), out); });
 }
 
-constexpr char kVecdot[] = "vecdot($module, x1, x2)\n--\n\nThe sums of products along the last axes, of x1 conjugated.";
+constexpr char kVecdot[] = "vecdot($module, x1, x2, /, *, axis=-1)\n--\n\n"
+                           "The summed products along an axis, the first argument conjugated; other axes broadcast. "
+                           "Source: Array API 2024.12.";
 PyObject* vecdot(PyObject*, const Call& a) {
-  return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
+  if (a.given(2) == nullptr && is_array(a.given(0)) && is_array(a.given(1)))
+    return make_result(a.operation(), [&](Tensor& out) { return core::vecdot(a.array(0), a.array(1), out); });
+  static PythonFunction along("dlbridge.nd._products", "_vecdot");
+  const Ref last = owned(PyLong_FromLong(-1));
+  return along(a.given(0), a.given(1), a.given(2) != nullptr ? a.given(2) : last.get()).release();
 }
 
 constexpr char kCorrelate[] = "correlate()";
