@@ -247,8 +247,9 @@ void multiply_with(const MatmulArgs& p, product_sum_t<T>* x) {
   MatrixVector product;
   const bool is_whole = as_matrix_vector(p, product);
   if (!is_whole) product = {p.m, p.n, p.k, p.b, 0, 1, p.b_row, p.a, p.a_row, p.a_column, p.c, p.n};
-  for (std::int64_t i = 0; i < (is_whole ? 1 : p.batch); ++i) {  // one call, for it becomes part of every clone
-    multiply_matrix<T>(product, x);
+  for (std::int64_t i = 0; i < p.batch; ++i) {
+    multiply_matrix<T>(product, x);  // one call, for it becomes part of every clone
+    if (is_whole) return;
     product.matrix = static_cast<const T*>(product.matrix) + p.b_batch;
     product.x = static_cast<const T*>(product.x) + p.a_batch;
     product.y = static_cast<T*>(product.y) + p.c_batch;

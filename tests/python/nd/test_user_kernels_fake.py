@@ -52,6 +52,37 @@ def test_nvrtc_compiles_what_the_host_compiler_compiles(results):
     assert outcome == "agrees" and int(what) > 50
 
 
+# Of the C interface, all that is looked for; what is called while it is opened says something.
+SILENT = """CreateProgram DestroyProgram CompileProgram GetProgramLogSize GetProgramLog GetCUBINSize GetCUBIN GetPTXSize
+GetPTX AddNameExpression GetLoweredName"""
+FAKE_NVRTC = "".join(f"int nvrtc{name}(void) {{ return 0; }}\n" for name in SILENT.split()) + (
+    "int nvrtcVersion(int *major, int *minor) { *major = 11; *minor = 99; return 0; }\n"
+    "int nvrtcGetNumSupportedArchs(int *count) { *count = 1; return 0; }\n"
+    "int nvrtcGetSupportedArchs(int *numbers) { *numbers = 90; return 0; }\n"
+)
+OPEN = """
+import ctypes, sys
+from dlbridge.nd import _native
+path, builtins = sys.argv[1:]
+try:
+    ctypes.CDLL(builtins)
+except OSError:
+    assert _native.nvrtc_open([path])["version"] == (11, 99)
+    ctypes.CDLL(builtins)
+    print("found")
+"""
+
+
+def test_what_nvrtc_opens_by_its_name_is_found_beside_it(tmp_path):
+    """As in a wheel, whose libraries have no path of their own."""
+    builtins = "libnvrtc-builtins.so.11.99"
+    for name, text in (("builtins.c", "int builtins;\n"), ("nvrtc.c", FAKE_NVRTC)):
+        (tmp_path / name).write_text(text)
+    compile_shared(tmp_path / "builtins.c", tmp_path, builtins, f"-Wl,-soname,{builtins}")
+    path = compile_shared(tmp_path / "nvrtc.c", tmp_path, "libnvrtc.so.11.2")
+    assert run_python(OPEN, path, builtins).stdout == "found\n"
+
+
 def test_nothing_is_left(results):
     """Every case passed: no traceback keeps anything, so no tensor, export or copy may live."""
     if all(results[case] == "passed" for case in CASES):
