@@ -201,7 +201,7 @@ def test_svd(dtype, shape, full):
     same(nd.linalg.svdvals(x), s, dtype)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (32,), (33,), (40,), (41,)], ids=str)  # and beside where routines change
 @pytest.mark.parametrize("dtype", LAPACKS)
 def test_eigh(dtype, shape):
     x = nd.asarray(definite(shape, dtype))
