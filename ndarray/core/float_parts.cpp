@@ -58,11 +58,15 @@ Status map_inexact(DenseOp op, const Tensor& x, const double (&numbers)[3], bool
   return run_dense(args, inputs, dtypes, &out, "a function of floats");
 }
 
-// On a device: the exponents as floats, which say how far beyond every bound those are that floats do not hold.
-Status scale_on_device(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
+// On a device: the exponents as floats, which say how far beyond every bound those are that floats do not hold. Not as
+// bfloat16, which holds none beyond 256 exactly and has further to go.
+bool scales_on_device(const Tensor& x, const Tensor& exponents) noexcept {
+  return !is_host(x.dl.device) && same_device(x.dl.device, exponents.dl.device) &&
+         contains(kIntSet | kBoolSet, dtype_of(exponents)) && contains(kFloatSet & ~bit(DType::kBFloat16), dtype_of(x));
+}
+
+Status scale_on_device(const Tensor& x, const Tensor& exponents, Tensor& out) {
   const DType dtype = dtype_of(x);
-  done = is_wide(dtype);
-  if (!done) return {};
   Tensor powers;
   DLBRIDGE_TRY(copy_as(exponents, dtype, CopyOrder::kKeep, powers));
   const Tensor* const inputs[] = {&x, &powers};
@@ -82,6 +86,8 @@ Status split_wholes(const Tensor& x, Tensor (&parts)[2], bool& done) {
 }
 
 Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bool& done) {
+  done = scales_on_device(x, exponents);
+  if (done) return scale_on_device(x, exponents, out);
   if (contains(kHalfSet, dtype_of(x))) {  // as NumPy: float32 holds it, and is rounded once
     Tensor wide, scaled;
     DLBRIDGE_TRY(copy_as(x, DType::kFloat32, CopyOrder::kKeep, wide));
@@ -89,8 +95,6 @@ Status scale_by_powers(const Tensor& x, const Tensor& exponents, Tensor& out, bo
     return done ? copy_as(scaled, dtype_of(x), CopyOrder::kKeep, out) : Status();
   }
   const DType dtype = dtype_of(exponents), floats = computed_in(x);
-  const bool are_exponents = contains(kIntSet | kBoolSet, dtype) && same_device(x.dl.device, exponents.dl.device);
-  if (!is_host(x.dl.device) && are_exponents) return scale_on_device(x, exponents, out, done);
   if (contains(kHalfSet, floats)) {
     Tensor halves;
     DLBRIDGE_TRY(copy_as(x, floats, CopyOrder::kKeep, halves));

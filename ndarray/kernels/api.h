@@ -273,7 +273,7 @@ enum class DenseOp : std::uint8_t {
   kReplaceSpecials,  // numbers[0] where x is NaN, numbers[1] where it is infinite, numbers[2] where -infinite; floats
   kReplaceNan,       // numbers[0] where x, or a part of it, is NaN
   kRoundAt,          // x * numbers[0], rounded to a whole number, / numbers[0]; flag: / and *; floats
-  kScaleByPowers,    // x * 2^y, rounded once, for whole y; float32, float64
+  kScaleByPowers,    // x * 2^y, rounded once, for whole y; float16, float32, float64
   kPackBits,         // uint8 or bool, a bit each; flag: the first is the lowest of a byte, else the highest
   kUnpackBits,       // the reverse: n bytes to 8 * n
 };

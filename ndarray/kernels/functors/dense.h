@@ -128,11 +128,13 @@ struct RoundAt : DenseFunction<T, 1> {
 template <class T>
 struct ScaleByPowers : DenseFunction<T, 2> {
   explicit ScaleByPowers(const DenseArgs&) noexcept {}
-  DLBRIDGE_ND_HD void operator()(T x, T power, T& out, Nothing&) const noexcept {
+  DLBRIDGE_ND_HD void operator()(T x, T y, T& out, Nothing&) const noexcept {
+    using A = arith_t<T>;
     constexpr int kFarthest = 5000;  // from zero to infinity, and back
-    out = std::scalbn(x, power >= T(kFarthest)   ? kFarthest
-                         : power > T(-kFarthest) ? static_cast<int>(power)
-                                                 : -kFarthest);
+    const A power = load(&y);
+    out = cast<T>(std::scalbn(load(&x), power >= A(kFarthest)   ? kFarthest
+                                        : power > A(-kFarthest) ? static_cast<int>(power)
+                                                                : -kFarthest));
   }
 };
 
@@ -158,7 +160,7 @@ int with_dense_functor(const DenseArgs& args, F f) {
           args.dtype, [&]<class T>() { return args.flag ? f(RoundAt<T, true>(args)) : f(RoundAt<T, false>(args)); },
           kNone);
     case DenseOp::kScaleByPowers:
-      return visit_dtype<kFloatSet & ~kHalfSet>(
+      return visit_dtype<kFloatSet & ~bit(DType::kBFloat16)>(
           args.dtype, [&]<class T>() { return f(ScaleByPowers<T>(args)); }, kNone);
     default: return kNone;
   }

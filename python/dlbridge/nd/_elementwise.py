@@ -244,9 +244,9 @@ def i0(x: ArrayLike) -> ndarray:
     """The modified Bessel function of the first kind and order 0: its power series up to 20, whose terms are all
     positive, and the asymptotic one from there (Abramowitz, Stegun 9.6.12, 9.7.1)."""
     x = as_array(x)
-    x = _as_reals(x if is_inexact(x) else x.astype("float64"), "i0")
-    if not isinstance(x, _native.HostArray):
+    if kind_of(x.dtype) != "c" and not isinstance(x, _native.HostArray):
         return _i0(x)
+    x = _as_reals(x if is_inexact(x) else x.astype("float64"), "i0")
     wide = _native.absolute(x).astype("float64", copy=False)
     result = _native.empty_like(wide)
     flat, out = wide.ravel("K"), result.ravel("K")
@@ -264,8 +264,9 @@ _I0_LIMIT, _I0_BLOCK = 20.0, 16384
 
 @compiled
 def _i0(x: ndarray) -> ndarray:
-    wide = _native.absolute(x).astype("float64")
-    return _native.where(wide <= _I0_LIMIT, _i0_near(wide), _i0_far(wide)).astype(x.dtype)
+    wide = _native.absolute(x.astype("float64"))
+    found = _native.where(wide <= _I0_LIMIT, _i0_near(wide), _i0_far(wide))
+    return found.astype(x.dtype) if is_inexact(x) else found
 
 
 def _i0_near(x: ndarray) -> ndarray:
@@ -327,6 +328,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DTypeLike | None = No
     return _native.power(*operands, dtype=wide)
 
 
+_FARTHEST = 5000  # from the smallest number to infinity, and further
+
+
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """x1 * 2**x2. The exponent is split in two, so that no power of two overflows before its time."""
     scaled = _native.ldexp_of_integers(x1, x2)
@@ -334,6 +338,9 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
         return scaled
     x, exponent = as_operands(x1, x2)
     x = _as_reals(x, "ldexp")
+    if kind_of(exponent.dtype) == "u":  # which NumPy has not
+        largest = exponent if exponent.dtype != "uint64" else _native.minimum(exponent, _FARTHEST)
+        exponent = largest.astype("int64")
     scaled = _native.ldexp_of_integers(x, exponent)
     if scaled is None and kind_of(exponent.dtype) in "bi":
         scaled = _native.by_numpy("ldexp", x, exponent)

@@ -25,21 +25,19 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     return as_array(a).shape
 
 
-def ndim(a: ArrayLike) -> int:
-    """The number of dimensions of `a`: of an array of any library its own, 0 of anything that is none."""
-    if isinstance(a, ndarray):
-        return a.ndim
+def _ndim(a: Any) -> int:
     own = getattr(a, "ndim", None)
     if isinstance(own, int):
         return own
     return as_array(a).ndim if isinstance(a, (list, tuple)) else 0
 
 
-def size(a: ArrayLike, axis: int | None = None) -> int:
-    """The number of elements of `a`, or its extent along `axis`."""
-    if not isinstance(a, ndarray):
-        a = as_array(a)
+def _size(a: ArrayLike, axis: int | None) -> int:
+    a = as_array(a)
     return a.size if axis is None else a.shape[normalize_axis(axis, a.ndim, "size")]
+
+
+ndim, size = _native.ndim, _native.size
 
 
 def reshape(a: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> ndarray:

@@ -21,6 +21,7 @@ ndarray = _native.ndarray
 # --- on a device: one pass each, of real numbers that are few -------------------------------------------------------
 
 _FEW = 1 << 20  # elements, of which launches take most of the time
+_COPIED = 4096  # places: 32 KiB, for which a copy takes no longer than for one
 
 _MOMENT = """
 template <class V> struct Moment { V sum; long long count; };
@@ -158,7 +159,8 @@ def _arg_extreme(
     inner = 1 if axis is None else prod(a.shape[normalize_axis(axis, a.ndim, f"nan{name}") + 1 :])
     found = _in_one_pass(name, a, inner, axis=axis, keepdims=keepdims)
     if found is not None:
-        if (found.item() if found.size == 1 else int(found.min())) < 0:
+        # Few are copied as they are: no kernel has to find the least of them first.
+        if int((found.to_device("cpu") if found.size <= _COPIED else found).min()) < 0:
             _refuse(name, axis)
         return into(out, found, f"nan{name}")
     # A NaN must not win against an infinity that stands behind it: those that are no candidates come last.

@@ -185,7 +185,8 @@ def logspace(
 
     start and stop may be arrays, as for linspace(): then the values run along `axis` of the result. Source: NumPy.
     """
-    x = _native.power(base, linspace(start, stop, num, endpoint, axis=axis, device=device))
+    exponents = linspace(start, stop, num, endpoint, axis=axis, device=device)
+    x = _native.power(base, exponents, exponents if isinstance(base, (int, float)) else None)
     return x if dtype is None else x.astype(dtype)
 
 

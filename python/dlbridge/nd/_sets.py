@@ -52,21 +52,18 @@ def _run_lengths(begin: ndarray, size: int) -> ndarray:
     return lengths
 
 
-def _sorts_sooner(bools: ndarray) -> bool:
-    """Whether so few are on a device that a sort takes less time than two small arrays that are brought there."""
-    return isinstance(bools, _native.CudaArray) and bools.size <= _TABLE_PAYS
-
-
 def _counted_bools(x: ndarray) -> tuple[ndarray, ndarray]:
+    """values and counts of bools, of which there are some: to a device they go in one copy, as parts of one array."""
     true = int(x.sum())
     found = [(value, count) for value, count in ((False, x.size - true), (True, true)) if count]
     values, counts = zip(*found, strict=True)
-    return _native.array(values, "bool", device=x.device), _native.array(counts, _INT64, device=x.device)
+    both = _native.array([*counts, int.from_bytes(bytes(values), "little")], _INT64, device=x.device)
+    return both[-1:].view("bool")[: len(found)], both[:-1]
 
 
 def _counted(x: ndarray, equal_nan: bool) -> tuple[ndarray, ndarray]:
     """values and counts of the unique elements."""
-    if x.dtype == "bool" and x.size and not _sorts_sooner(x):
+    if x.dtype == "bool" and x.size:
         return _counted_bools(x)
     values, _, lengths, _ = _native.find_runs(_native.sort(x.ravel(), 0, False, False), None, equal_nan, False, True)
     return values, lengths
@@ -89,7 +86,7 @@ def _grouped(x: ndarray, equal_nan: bool, first: bool, inverse: bool, counts: bo
 
 
 def _values(x: ndarray, equal_nan: bool) -> ndarray:
-    if x.dtype == "bool" and x.size and not _sorts_sooner(x):
+    if x.dtype == "bool" and x.size:
         return _counted_bools(x)[0]
     return _native.find_runs(_native.sort(x.ravel(), 0, False, False), None, equal_nan)[0]
 

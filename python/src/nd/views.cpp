@@ -1,4 +1,4 @@
-// Views and copies between arrays, and whether two share memory.
+// Views and copies between arrays, whether two share memory, and what an array's shape says.
 #include "ndarray/core/views.h"
 
 #include <vector>
@@ -177,6 +177,24 @@ PyObject* shares_memory(PyObject*, const Call& a) {
   Py_RETURN_NONE;
 }
 
+constexpr char kNdim[] =
+    "ndim($module, a)\n--\n\n"
+    "The number of dimensions of `a`: of an array of any library its own, 0 of anything that is none.";
+PyObject* ndim(PyObject*, const Call& a) {
+  static PythonFunction of_others("dlbridge.nd._manipulation", "_ndim");
+  PyObject* x = a.given(0);
+  return is_array(x) ? PyLong_FromLong(tensor_of(x).dl.ndim) : of_others(x).release();
+}
+
+constexpr char kSize[] = "size($module, a, axis=None)\n--\n\n"
+                         "The number of elements of `a`, or its extent along `axis`.";
+PyObject* size(PyObject*, const Call& a) {
+  static PythonFunction of_others("dlbridge.nd._manipulation", "_size");
+  PyObject* x = a.given(0);
+  if (a[1] == nullptr && is_array(x)) return PyLong_FromLongLong(tensor_of(x).size);
+  return of_others(x, a[1] == nullptr ? Py_None : a[1]).release();
+}
+
 }  // namespace
 
 PyObject* stack_arrays(PyObject* const* arrays, Py_ssize_t count) {
@@ -192,10 +210,10 @@ std::vector<PyGetSetDef> part_attributes() {
 }
 
 void init_views(PyObject* module) {
-  add_functions(module,
-                {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(), method<kCopyto, copyto>(),
-                 method<kSharesMemory, shares_memory>(), method<kConcatenate, join<core::concatenate, 0>>(),
-                 method<kStack, join<core::stack, 1>>(), method<kRepeatBy, repeat_by, kRepeatName>()});
+  add_functions(module, {method<kAsStrided, as_strided>(), method<kBroadcastTo, broadcast_to>(),
+                         method<kCopyto, copyto>(), method<kSharesMemory, shares_memory>(),
+                         method<kConcatenate, join<core::concatenate, 0>>(), method<kStack, join<core::stack, 1>>(),
+                         method<kRepeatBy, repeat_by, kRepeatName>(), method<kNdim, ndim>(), method<kSize, size>()});
 }
 
 }  // namespace dlbridge::py::nd

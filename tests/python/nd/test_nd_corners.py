@@ -51,6 +51,19 @@ def test_small_integers_of_two_operands(dtype, device):
     check(nd.ldexp(put(x, device), put(y, device)), np.ldexp(x, y))
 
 
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_exponents_of_any_size_round_once(dtype, kind, device):
+    least = np.finfo(dtype).smallest_subnormal
+    x = np.array([0, -0.0, np.inf, -np.inf, np.nan, least, 3 * least, 5 * least, 1, -0.75, np.finfo(dtype).max], dtype)
+    limits = np.iinfo(kind)
+    for k in (0, 1, -1, -2, -3, 11, -24, 40, -60, 1100, -2098, 2049, 70000, limits.max, limits.min):
+        if limits.min <= k <= limits.max:
+            with np.errstate(all="ignore"):
+                want = np.ldexp(x, np.full(x.shape, max(-5000, min(k, 5000)), "int32"))
+            check(nd.ldexp(put(x, device), put(np.full(x.shape, k, kind), device)), want, rtol=0)
+
+
 @pytest.mark.parametrize("name", ["fabs", "modf", "degrees", "radians", "spacing"])
 def test_functions_of_reals_refuse_complex_numbers(name, device):
     with pytest.raises(TypeError, match="not defined for complex64"):
