@@ -9,7 +9,9 @@
 #                                          memory gpu small_calls sweep
 #
 # Nothing is fetched: the Python on the PATH (or $PYTHON) must hold the build requirements of pyproject.toml,
-# pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS.
+# pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS. A build
+# takes minutes of a GPU's time: one that was made elsewhere, for this Python and GPU, may come in the archive $DLBRIDGE_BUILT
+# (in its folder: tar -cJf ARCHIVE _core*.so ndarray/libdlbridge_kernels.so tests/cuda/kernels/kernels_test_*).
 set -uo pipefail
 
 out="$(mkdir -p "$1" && cd "$1" && pwd)" || exit 2
@@ -28,9 +30,13 @@ build() {
   if [[ -n ${DLBRIDGE_WHEELS:-} ]]; then
     "$python" -m pip install -q --no-index --no-deps --no-compile --target "$site" "$DLBRIDGE_WHEELS"/*.whl || return
   fi
-  cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DDLBRIDGE_CUDA=ON -DDLBRIDGE_KERNEL_TESTS=ON \
-    -DPython_EXECUTABLE="$(command -v "$python")" || return
-  cmake --build build/gpu -j "$(env -u OMP_NUM_THREADS nproc)" || return  # nproc heeds that, too
+  if [[ -n ${DLBRIDGE_BUILT:-} ]]; then
+    mkdir -p build/gpu && tar -xf "$DLBRIDGE_BUILT" -C build/gpu || return
+  else
+    cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DDLBRIDGE_CUDA=ON -DDLBRIDGE_KERNEL_TESTS=ON \
+      -DPython_EXECUTABLE="$(command -v "$python")" || return
+    cmake --build build/gpu -j "$(env -u OMP_NUM_THREADS nproc)" || return  # nproc heeds that, too
+  fi
   rm -rf "$site/dlbridge" && cp -r python/dlbridge "$site/dlbridge" && rm -f "$site"/dlbridge/*.so &&
     cp build/gpu/_core*.so build/gpu/ndarray/libdlbridge_kernels.so "$site/dlbridge/" &&
     cp --parents ndarray/kernels/*.h ndarray/kernels/functors/*.h "$site/dlbridge/nd/_kernels/device/" &&
