@@ -4,14 +4,14 @@
 #
 #   tests/gpu/run.sh FOLDER seal           build, every step that has not run on these sources, on all GPUs at once, and
 #                                          the seal; two_gpus only where there are two, else the seal keeps its last run
-#   tests/gpu/run.sh FOLDER STEP...        build kernels tests two_gpus load runner_busy differential fuzz memcheck
+#   tests/gpu/run.sh FOLDER STEP...        build pack kernels tests two_gpus load runner_busy differential fuzz memcheck
 #                                          racecheck synccheck memcheck_differential; for speed kernels_bench latency
 #                                          memory gpu small_calls sweep
 #
 # Nothing is fetched: the Python on the PATH (or $PYTHON) must hold the build requirements of pyproject.toml,
-# pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS. A build
-# takes minutes of a GPU's time: one that was made elsewhere, for this Python and GPU, may come in the archive $DLBRIDGE_BUILT
-# (in its folder: tar -cJf ARCHIVE _core*.so ndarray/libdlbridge_kernels.so tests/cuda/kernels/kernels_test_*).
+# pytest-xdist, and what frameworks are to take part. Wheels of what it lacks may lie in the folder $DLBRIDGE_WHEELS.
+# A build takes minutes of a GPU's time. `run.sh FOLDER pack` makes one anywhere, for the same Python:
+# FOLDER/built.tar.xz, which `build` takes where $DLBRIDGE_BUILT names it.
 set -uo pipefail
 
 out="$(mkdir -p "$1" && cd "$1" && pwd)" || exit 2
@@ -25,18 +25,30 @@ export XLA_PYTHON_CLIENT_PREALLOCATE=false  # JAX would take three quarters of t
 cd "$root" || exit 2
 
 # --- the build: the extension, the CUDA kernels and their test programs. The package runs where it lies. --------------
+compile() {
+  cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DDLBRIDGE_CUDA=ON -DDLBRIDGE_KERNEL_TESTS=ON \
+    -DPython_EXECUTABLE="$(command -v "$python")" || return
+  cmake --build build/gpu -j "$(env -u OMP_NUM_THREADS nproc)"  # nproc heeds that, too
+}
+# The programs hold the same kernels: a window over all of them keeps these once.
+pack() {
+  compile && "$python" tests/gpu/seal.py sources >build/gpu/sources.json &&
+    tar -C build/gpu -cf - sources.json ndarray/libdlbridge_kernels.so \
+      $(cd build/gpu && echo _core*.so tests/cuda/kernels/kernels_test_*) |
+    xz --lzma2=preset=3,dict=256MiB >"$out/built.tar.xz"
+}
+unpack() {
+  mkdir -p build/gpu && tar -xf "$DLBRIDGE_BUILT" -C build/gpu || return
+  "$python" tests/gpu/seal.py sources | cmp - build/gpu/sources.json && return
+  echo "$DLBRIDGE_BUILT was built of other sources"
+  return 1
+}
 build() {
-  rm -rf "$site" build/gpu
+  rm -rf "$site" build/gpu && mkdir -p "$site"
   if [[ -n ${DLBRIDGE_WHEELS:-} ]]; then
     "$python" -m pip install -q --no-index --no-deps --no-compile --target "$site" "$DLBRIDGE_WHEELS"/*.whl || return
   fi
-  if [[ -n ${DLBRIDGE_BUILT:-} ]]; then
-    mkdir -p build/gpu && tar -xf "$DLBRIDGE_BUILT" -C build/gpu || return
-  else
-    cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DDLBRIDGE_CUDA=ON -DDLBRIDGE_KERNEL_TESTS=ON \
-      -DPython_EXECUTABLE="$(command -v "$python")" || return
-    cmake --build build/gpu -j "$(env -u OMP_NUM_THREADS nproc)" || return  # nproc heeds that, too
-  fi
+  if [[ -n ${DLBRIDGE_BUILT:-} ]]; then unpack; else compile; fi || return
   rm -rf "$site/dlbridge" && cp -r python/dlbridge "$site/dlbridge" && rm -f "$site"/dlbridge/*.so &&
     cp build/gpu/_core*.so build/gpu/ndarray/libdlbridge_kernels.so "$site/dlbridge/" &&
     cp --parents ndarray/kernels/*.h ndarray/kernels/functors/*.h "$site/dlbridge/nd/_kernels/device/" &&
@@ -149,7 +161,7 @@ run_step() {
   "$step" >"$out/$step.log" 2>&1
   status=$?
   printf '%-22s exit %d, %d s\n' "$step" "$status" $((SECONDS - begin)) | tee -a "$out/summary.txt"
-  [[ $step == build ]] || "$python" tests/gpu/seal.py note "$out" "$step" "$status" $((SECONDS - begin))
+  [[ $step =~ ^(build|pack)$ ]] || "$python" tests/gpu/seal.py note "$out" "$step" "$status" $((SECONDS - begin))
   return "$status"
 }
 run_steps() {

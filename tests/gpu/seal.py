@@ -2,6 +2,7 @@
 
     seal.py note FOLDER STEP STATUS SECONDS   writes FOLDER/STEP.json from FOLDER/STEP.log (run.sh does, for each step)
     seal.py write FOLDER...                   puts the steps in the folders into tests/gpu/seal.json
+    seal.py sources                           what a packed build is held against: the digests of what it is of
     seal.py stale                             the steps that have not run on these sources, on a line
     seal.py check                             fails when sources changed after their seal and pending.md is silent
 
@@ -72,10 +73,10 @@ COUNTED = {
 MUST_BE_ZERO = ("failed", "wrong", "errors")
 
 
-def digests() -> dict[str, str]:
+def digests(patterns: tuple[str, ...] = SEALED) -> dict[str, str]:
     """Folder to the digest of the files that lie right in it: names and contents."""
     found: dict[str, hashlib._Hash] = {}
-    for path in sorted(path for pattern in SEALED for path in ROOT.glob(pattern)):
+    for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
         if path.suffix in SEALED_SUFFIXES and path.is_file():
             digest = found.setdefault(path.parent.relative_to(ROOT).as_posix(), hashlib.sha256())
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -185,6 +186,8 @@ def main(arguments: list[str]) -> None:
             note(Path(folder), step, int(status), int(seconds))
         case ["write", _, *_]:
             write([Path(folder) for folder in arguments[1:]])
+        case ["sources"]:
+            print(json.dumps(digests((*SEALED, "tests/cuda/kernels/*")), indent=1))
         case ["stale"]:
             stale()
         case ["check"]:
