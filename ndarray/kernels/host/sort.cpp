@@ -97,17 +97,6 @@ DLBRIDGE_ND_CLONES bool copy_comparable(const char* in, std::int64_t n, Bits inf
   return true;
 }
 
-// f(row) for each of them, neighbours far apart in time: what is stored of a row by a mask holds up loads of what lies
-// beside it, as if all of the vector were stored.
-template <class F>
-void for_rows_apart(std::int64_t rows, F f) {
-  constexpr std::int64_t kParts = 4;
-  const std::int64_t part = rows / kParts;
-  for (std::int64_t i = 0; i < part; ++i)
-    for (std::int64_t k = 0; k < kParts; ++k) f(k * part + i);
-  for (std::int64_t i = kParts * part; i < rows; ++i) f(i);
-}
-
 // order(keys, n): puts each row of keys in order, which lie where the result does; of floats as they are where it takes
 // them and vectors compare them so.
 template <class Bits, class Order>

@@ -43,6 +43,17 @@ inline std::int64_t rows_at_once(const SortArgs& args) noexcept {
   return args.n >= kBlock ? 1 : std::min(args.rows, kBlock / args.n);
 }
 
+// f(row) for each of them, neighbours far apart in time: what is stored of a row by a mask holds up loads of what lies
+// beside it, as if all of the vector were stored.
+template <class F>
+void for_rows_apart(std::int64_t rows, F f) {
+  constexpr std::int64_t kParts = 4;
+  const std::int64_t part = rows / kParts;
+  for (std::int64_t i = 0; i < part; ++i)
+    for (std::int64_t k = 0; k < kParts; ++k) f(k * part + i);
+  for (std::int64_t i = kParts * part; i < rows; ++i) f(i);
+}
+
 inline constexpr int kDigitBits = 8;
 inline constexpr std::size_t kBuckets = 1 << kDigitBits;
 

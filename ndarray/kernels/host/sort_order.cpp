@@ -183,6 +183,14 @@ struct Unsettled {
   }
 };
 
+// Whether any two neighbours have the same packed bits.
+template <class Bits>
+DLBRIDGE_ND_CLONES bool has_undecided(const Unsettled<Bits>& all) {
+  std::uint64_t equals = 0;
+  for (std::int64_t i = 1; i < all.n; ++i)
+    equals |= ((all.packed[i - 1] ^ all.packed[i]) >> all.position_bits) == 0 ? 1 : 0;
+  return equals != 0;
+}
 // Sorts what equal packed bits leave undecided; false where that is much.
 template <class Bits>
 bool settle(const Unsettled<Bits>& all) {
@@ -218,33 +226,80 @@ void order_packed(Word* packed, std::int64_t n, std::span<const std::int64_t> pl
   else select_all(packed, n, places);
 }
 
+// How keys of `count` elements, in rows of n, are packed with their places in the row.
+template <class Bits>
+struct Packing {
+  Packing(const Bits* keys, std::int64_t count, std::int64_t n)
+      : position_bits(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n - 1)))) {
+    const Range<Bits> range = range_of(keys, count);
+    low = range.low;
+    bits = position_bits + static_cast<int>(std::bit_width(static_cast<Bits>(range.high - range.low)));
+  }
+  Bits low;
+  int position_bits, bits;
+  std::uint64_t mask() const noexcept { return (std::uint64_t{1} << position_bits) - 1; }
+  bool is_cut() const noexcept { return bits > 64; }
+  template <class Word>
+  void pack_row(const Bits* keys, std::int64_t n, Word* packed) const {
+    pack(keys, n, low, std::max(bits - 64, 0), position_bits, packed);
+  }
+};
+
 // All of the order, or that at `places`. False where the keys lie so that few bits do not tell them apart. `spare`: n
 // of them.
 template <class Bits>
 bool pack_order(const Bits* keys, std::int64_t n, std::span<const std::int64_t> places, std::uint32_t* spare,
                 std::int64_t* order) {
-  const int position_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
-  const Range<Bits> range = range_of(keys, n);
-  const int bits = position_bits + static_cast<int>(std::bit_width(static_cast<Bits>(range.high - range.low)));
-  const std::uint64_t mask = (std::uint64_t{1} << position_bits) - 1;
-  if (bits <= 32) {
-    pack(keys, n, range.low, 0, position_bits, spare);
+  const Packing<Bits> packing(keys, n, n);
+  if (packing.bits <= 32) {
+    packing.pack_row(keys, n, spare);
     order_packed(spare, n, places);
-    unpack(spare, n, static_cast<std::uint32_t>(mask), order);
+    unpack(spare, n, static_cast<std::uint32_t>(packing.mask()), order);
     return true;
   }
   auto* const packed = reinterpret_cast<std::uint64_t*>(order);
-  pack(keys, n, range.low, std::max(bits - 64, 0), position_bits, packed);
-  const bool is_cut = bits > 64;
-  if (is_cut && places.size() > 1) places = {};
+  packing.pack_row(keys, n, packed);
+  if (packing.is_cut() && places.size() > 1) places = {};
   order_packed(packed, n, places);
-  const Unsettled<Bits> all{keys, packed, n, position_bits};
-  if (is_cut && !places.empty()) settle_place(all, places[0]);
-  else if (is_cut && !settle(all)) return false;
-  unpack(packed, n, mask, order);
+  const Unsettled<Bits> all{keys, packed, n, packing.position_bits};
+  if (packing.is_cut() && !places.empty()) settle_place(all, places[0]);
+  else if (packing.is_cut() && !settle(all)) return false;
+  unpack(packed, n, packing.mask(), order);
   return true;
 }
 
+// The same of rows of few keys each, which share the packing.
+template <class Word, class Bits>
+void sort_packed_rows(const Packing<Bits>& packing, const Bits* keys, std::int64_t rows, std::int64_t n, Word* packed) {
+  for (std::int64_t row = 0; row < rows; ++row) packing.pack_row(keys + row * n, n, packed + row * n);
+  for_rows_apart(rows, [=](std::int64_t row) { find_vector_sort<Word>()->sort(packed + row * n, n); });
+}
+template <class Bits>
+bool pack_short_rows(const Bits* keys, std::int64_t rows, std::int64_t n, std::uint32_t* spare, std::int64_t* order) {
+  const Packing<Bits> packing(keys, rows * n, n);
+  if (packing.bits <= 32) {
+    sort_packed_rows(packing, keys, rows, n, spare);
+    unpack(spare, rows * n, static_cast<std::uint32_t>(packing.mask()), order);
+    return true;
+  }
+  auto* const packed = reinterpret_cast<std::uint64_t*>(order);
+  sort_packed_rows(packing, keys, rows, n, packed);
+  const Unsettled<Bits> all{keys, packed, rows * n, packing.position_bits};
+  if (packing.is_cut() && has_undecided(all))
+    for (std::int64_t row = 0; row < rows; ++row)
+      if (!settle(Unsettled<Bits>{keys + row * n, packed + row * n, n, packing.position_bits})) return false;
+  unpack(packed, rows * n, packing.mask(), order);
+  return true;
+}
+
+// False, and nothing is written, unless all of them are in order.
+template <class Bits>
+bool put_ordered_rows(const Bits* keys, std::int64_t rows, std::int64_t n, std::int64_t* order) {
+  for (std::int64_t row = 0; row < rows; ++row)
+    if (!in_order(keys + row * n, n)) return false;
+  for (std::int64_t row = 0; row < rows; ++row) std::iota(order + row * n, order + (row + 1) * n, std::int64_t{0});
+  return true;
+}
 // --- rows -----------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -258,12 +313,16 @@ class Orders {
  public:
   Orders(const SortArgs& args, bool in_vectors)
       : args_(args), packs_(in_vectors), keys_(room_for<Bits>(args.n * rows_at_once(args))) {
-    if (packs_) spare_ = room_for<std::uint32_t>(args.n);
+    if (packs_) spare_ = room_for<std::uint32_t>(args.n * rows_at_once(args));
   }
   // Of so many rows at once.
   bool write(const char* in, std::int64_t rows, std::span<const std::int64_t> places, std::int64_t* order) {
     if (keys_ == nullptr || (packs_ && spare_ == nullptr)) return false;
     read_keys(args_, in, rows * args_.n, keys_.get());
+    if (rows > 1 && args_.n < kLookAt) {
+      if (put_ordered_rows(keys_.get(), rows, args_.n, order)) return true;
+      if (packs_ && args_.n > kTiny && pack_short_rows(keys_.get(), rows, args_.n, spare_.get(), order)) return true;
+    }
     for (std::int64_t row = 0; row < rows; ++row)
       if (!write_row(keys_.get() + row * args_.n, places, order + row * args_.n)) return false;
     return true;

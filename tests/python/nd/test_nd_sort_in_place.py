@@ -57,6 +57,24 @@ def test_rows_in_order_stay_and_nan_behind_them_is_no_order(dtype, device):
         np.testing.assert_array_equal(nd.asnumpy(ours), np.sort(x[row]))
 
 
+@pytest.mark.parametrize("width", [3, 7, 17, 40, 63])
+@pytest.mark.parametrize("kind", ["values", "few", "in order", "last row falls", "all bits", "low bits decide"])
+def test_positions_of_many_short_rows_are_in_order_and_equals_keep_theirs(kind, width, device):
+    rng, rows = np.random.default_rng(3), 700
+    wide = rng.integers(-(2**62), 2**62, (rows, width))
+    if kind == "in order" or kind == "last row falls":
+        wide.sort(axis=1)
+        if kind == "last row falls":
+            wide[-1] = wide[-1, ::-1].copy()
+    elif kind == "low bits decide":
+        wide = np.where(rng.random(wide.shape) < 0.8, 7 + rng.integers(0, 3, wide.shape), wide)
+    for dtype in ("int64", "uint64", "float64", "int32", "float32", "uint8"):
+        x = rng.integers(0, 5, wide.shape) if kind == "few" else wide if kind != "values" else wide % 1000
+        x = x.astype(dtype)
+        got = nd.argsort(nd.array(x, device=device), axis=1, stable=True)
+        np.testing.assert_array_equal(nd.asnumpy(got), np.argsort(x, axis=1, kind="stable"), dtype)
+
+
 def test_a_view_without_its_odd_bytes_is_sorted_as_truth_values(device):
     x = np.array([3, 0, 255, 0, 1], np.uint8)
     ours = nd.array(x, device=device).view("bool")
