@@ -40,6 +40,11 @@ REDUCTIONS = (
 )  # fmt: skip
 
 
+def _divisors(n: int) -> list[int]:
+    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return sorted({*low, *(n // d for d in low)})
+
+
 class Writer:
     """Draws the next line of a program from its arrays, which it sees as NumPy's."""
 
@@ -246,7 +251,7 @@ class Writer:
         extents: list[int] = []
         rest = size
         while rest > 1 and len(extents) < 3:
-            extent = self.rng.choice([d for d in range(1, rest + 1) if rest % d == 0])
+            extent = self.rng.choice(_divisors(rest))
             extents.append(extent)
             rest //= extent
         extents.append(rest)
